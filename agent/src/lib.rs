@@ -1,1 +1,6 @@
-//! Skeleton.
+//! The node agent as a library, so that its binary and the tests share it.
+//!
+//! Pure modules at the bottom (drain/machine, session/{machine,backoff,outbox}, telemetry/window,
+//! inventory/merge, identity/renew), I/O leaves above them, tasks that join them on top; `main` is thin.
+
+pub mod observation;
