@@ -1,0 +1,22 @@
+//! Layer 0: plain data that the planner reads and writes, newtyped ids and quantities. Nothing here decides.
+
+pub mod demand;
+pub mod ids;
+pub mod input;
+pub mod node;
+pub mod plan;
+pub mod pool;
+pub mod quantities;
+
+pub use demand::{Class, Constraints, Gang, Locality, Requirement, Source};
+pub use ids::{
+    DrainId, HoldId, InstanceId, LaunchId, NodeId, OfferingId, PoolId, RequestName, SiteId, TokenId,
+};
+pub use input::{LaunchInFlight, MemoryEntry, PLAN_VERSION, PlanInput, Policy};
+pub use node::{Busy, Cordon, DrainInfo, Lifecycle, NodeInput, Reserved};
+pub use plan::{
+    Action, ClassOutcome, Dropped, NodeOutcome, Plan, Planned, PoolOutcome, Reason, Report, Run,
+    Target,
+};
+pub use pool::{FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, Steering, Stop};
+pub use quantities::{Bytes, MicroUsd, MilliCpu, Millis, Resources, UnixMs};

@@ -1,0 +1,114 @@
+//! Demand as classes: units alike in everything the planner looks at, counted and not named. The members stay
+//! with the source, ordered by (priority, submitted, id).
+
+use super::ids::{PoolId, RequestName};
+use super::quantities::{Millis, Resources, UnixMs};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where demand comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// One capacity request: its units are assigned by Drover, durably.
+    Request(RequestName),
+    /// A scheduler by the name of its source (kubernetes/prod, slurm).
+    Scheduler(String),
+}
+
+/// Units that are alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    /// Where its members wait.
+    pub source: Source,
+    /// One unit.
+    pub unit: Resources,
+    /// One unit takes a whole node, whatever its size.
+    #[serde(default)]
+    pub whole_node: bool,
+    /// Units that wait (for a request: that have no assignment yet).
+    pub count: u32,
+    /// Where a unit may go.
+    #[serde(default)]
+    pub constraints: Constraints,
+    /// All at once, or not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<Gang>,
+    /// Higher goes first.
+    #[serde(default)]
+    pub priority: i32,
+    /// When the oldest member was submitted.
+    pub submitted: UnixMs,
+}
+
+/// Where a unit may go.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constraints {
+    /// Part of the GPU model's name, compared without case, dashes, underscores and blanks ("titan-x" matches
+    /// "NVIDIA TITAN X (Pascal)"). Empty: any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub gpu_model: String,
+    /// Only these pools; empty: any.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub pools: BTreeSet<PoolId>,
+    /// All must hold for the node's labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<Requirement>,
+    /// Taints that the unit accepts: key to values; an empty set accepts every value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tolerations: BTreeMap<String, BTreeSet<String>>,
+    /// At most so many units of this class on one node; 0: no limit.
+    #[serde(default)]
+    pub max_per_node: u32,
+    /// Rules of the source that Drover cannot follow: the class is never grown for, the reason names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<String>,
+}
+
+/// One rule about a label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requirement {
+    /// Label.
+    pub key: String,
+    /// The label's value must be one of these.
+    pub any_of: BTreeSet<String>,
+}
+
+/// How near each other a gang's units must be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Locality {
+    /// One node.
+    Node,
+    /// One pool.
+    Pool,
+    /// One zone.
+    Zone,
+    /// One site.
+    Site,
+    /// Anywhere.
+    #[default]
+    Any,
+}
+
+/// Demand that is useful only all at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gang {
+    /// Least useful number of units, counting those already assigned.
+    pub min: u32,
+    /// Units already assigned (requests), so that min - assigned must be placed now.
+    #[serde(default)]
+    pub assigned: u32,
+    /// How near.
+    #[serde(default)]
+    pub locality: Locality,
+    /// How long partial capacity may be held for it.
+    pub hold: Millis,
+    /// Since when partial capacity is held; absent when none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holding_since: Option<UnixMs>,
+}

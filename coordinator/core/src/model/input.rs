@@ -1,0 +1,92 @@
+//! The planner's one input: a serialisable value, so that every bug report is a file.
+
+use super::demand::Class;
+use super::ids::{LaunchId, OfferingId, PoolId, RequestName};
+use super::node::NodeInput;
+use super::pool::{FailureKind, PoolInput};
+use super::quantities::{MicroUsd, Millis, UnixMs};
+use serde::{Deserialize, Serialize};
+
+/// Version of the planner and of plan files. A file of another version is refused by name.
+pub const PLAN_VERSION: u32 = 1;
+
+/// Everything a decision depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanInput {
+    /// [`PLAN_VERSION`].
+    pub version: u32,
+    /// The moment of the decision.
+    pub now: UnixMs,
+    /// Seed of the planner's own small generator.
+    pub seed: u64,
+    /// Pools, by id.
+    pub pools: Vec<PoolInput>,
+    /// Nodes, by id.
+    pub nodes: Vec<NodeInput>,
+    /// What waits, in order of (priority, submitted, source).
+    pub classes: Vec<Class>,
+    /// Asked for and not yet a node, by id. Expired ones are not here.
+    pub launches: Vec<LaunchInFlight>,
+    /// What the fleet has learnt about offerings that failed, by offering.
+    pub memory: Vec<MemoryEntry>,
+    /// Limits and habits of the fleet.
+    pub policy: Policy,
+}
+
+/// Capacity that is coming: `count` nodes of one offering that are asked for or launched and have not joined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchInFlight {
+    /// Id.
+    pub id: LaunchId,
+    /// Pool.
+    pub pool: PoolId,
+    /// Offering.
+    pub offering: OfferingId,
+    /// Nodes still to come.
+    pub count: u32,
+    /// When asked.
+    pub asked: UnixMs,
+    /// From then on it is no longer coming.
+    pub deadline: UnixMs,
+    /// Units that requests already hold on it: (request, units).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<(RequestName, u32)>,
+}
+
+/// An offering that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryEntry {
+    /// Which.
+    pub offering: OfferingId,
+    /// How.
+    pub kind: FailureKind,
+    /// When last.
+    pub failed: UnixMs,
+    /// Not before this; from then on at most `ration` nodes.
+    pub next_probe: UnixMs,
+    /// Nodes that the next ask may want.
+    pub ration: u32,
+    /// Text of the provider.
+    pub message: String,
+}
+
+/// Limits and habits of the fleet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Most USD per hour of all that is running and coming; absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<MicroUsd>,
+    /// Most GPUs of all that is running and coming; absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_gpus: Option<u32>,
+    /// Growth after a fresh start waits for this long, so that agents can return first.
+    #[serde(default)]
+    pub settle: Millis,
+    /// Move running work that says it can be moved, for cost.
+    #[serde(default)]
+    pub consolidate: bool,
+}

@@ -1,0 +1,350 @@
+//! The planner's result: actions with reasons, the hypothesis of who goes where, and a report on all that was not done.
+
+use super::demand::Source;
+use super::ids::{LaunchId, NodeId, OfferingId, PoolId};
+use super::pool::{FailureKind, Stop};
+use super::quantities::{MicroUsd, Resources, UnixMs};
+use serde::{Deserialize, Serialize};
+
+/// What one decision gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Planned {
+    /// [`super::input::PLAN_VERSION`].
+    pub version: u32,
+    /// What to do.
+    pub plan: Plan,
+    /// Why, and why not.
+    pub report: Report,
+}
+
+/// What to do, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Actions that passed the check. Those of pools in `observe` (or of removals in `grow`) are in `would`.
+    pub actions: Vec<Action>,
+    /// Actions that the pool's mode forbids: recorded and explained, not done.
+    pub would: Vec<Action>,
+    /// Who goes where: a hypothesis of this cycle; for requests it becomes an assignment.
+    pub runs: Vec<Run>,
+}
+
+/// One act.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "act", deny_unknown_fields)]
+pub enum Action {
+    /// Take back our own cordon (and cancel our own idle drain).
+    Uncordon {
+        /// Which.
+        node: NodeId,
+        /// Why.
+        reason: Reason,
+    },
+    /// Ask for nodes.
+    Launch {
+        /// Pool.
+        pool: PoolId,
+        /// Offering.
+        offering: OfferingId,
+        /// How many.
+        count: u32,
+        /// Of them for demand; the rest is for the minimum and the spare.
+        for_demand: u32,
+        /// Why.
+        reason: Reason,
+    },
+    /// Begin to empty a node.
+    Drain {
+        /// Which.
+        node: NodeId,
+        /// Why.
+        reason: Reason,
+    },
+    /// Let a drained node leave (terminate or power off).
+    Leave {
+        /// Which.
+        node: NodeId,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Where units go.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A node that exists.
+    Node(NodeId),
+    /// The n-th node (from 0) of a launch in flight.
+    Coming(LaunchId, u32),
+    /// The n-th node (from 0) of the launch action with this index in `actions` or, when `would`, in `would`.
+    New {
+        /// Index of the action.
+        action: u32,
+        /// In `would` instead of `actions`.
+        would: bool,
+        /// Which of its nodes.
+        node: u32,
+    },
+}
+
+/// `count` units of a class on one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Index of the class in the input.
+    pub class: u32,
+    /// Where.
+    pub target: Target,
+    /// Units.
+    pub count: u32,
+}
+
+/// Why, and why not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Per class of the input, in its order.
+    pub classes: Vec<ClassOutcome>,
+    /// Per pool, in its order.
+    pub pools: Vec<PoolOutcome>,
+    /// Per node, in its order.
+    pub nodes: Vec<NodeOutcome>,
+    /// Actions that the check dropped, loudly.
+    pub dropped: Vec<Dropped>,
+    /// Cost per hour of what runs and comes, after this plan.
+    pub cost: MicroUsd,
+}
+
+/// What became of a class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassOutcome {
+    /// Where it waits.
+    pub source: Source,
+    /// Units on nodes that take work now.
+    pub fitted: u32,
+    /// Units on nodes that are coming.
+    pub coming: u32,
+    /// Units on nodes this plan asks for.
+    pub grown: u32,
+    /// Units that stay without.
+    pub unplaced: u32,
+    /// Why; never empty when `unplaced` is not 0.
+    pub reasons: Vec<Reason>,
+    /// No pool could ever serve one unit.
+    pub impossible: bool,
+}
+
+/// What is said of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolOutcome {
+    /// Pool.
+    pub pool: PoolId,
+    /// Current reasons.
+    pub reasons: Vec<Reason>,
+}
+
+/// What is said of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeOutcome {
+    /// Node.
+    pub node: NodeId,
+    /// Current reason.
+    pub reason: Reason,
+}
+
+/// An action that would have violated an invariant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dropped {
+    /// What.
+    pub action: Action,
+    /// Name of the invariant (I3 never_beyond_limits).
+    pub invariant: String,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// Every reason there is; rendered to text by `planner/explain` and nowhere else. Extend freely.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", deny_unknown_fields)]
+pub enum Reason {
+    /// Capacity for demand of these sources (at most ten named) and for the standing targets.
+    Demand {
+        /// Who waits.
+        sources: Vec<Source>,
+        /// Units that it serves.
+        units: u32,
+        /// Nodes for the minimum.
+        minimum: u32,
+        /// Nodes for the spare.
+        spare: u32,
+    },
+    /// A probe of an offering that failed before.
+    Probe {
+        /// How it failed.
+        failure: FailureKind,
+    },
+    /// Idle for the pool's time.
+    IdleSince {
+        /// Since when.
+        since: UnixMs,
+    },
+    /// Faulty: replaced.
+    Faulty {
+        /// What.
+        what: String,
+    },
+    /// Drained and empty: may leave.
+    DrainedEmpty,
+    /// Takes work and has room.
+    Free,
+    /// Works.
+    Working {
+        /// What.
+        what: Vec<String>,
+    },
+    /// Works, far below its size; batch mode never moves running work.
+    UnderUsedOccupied {
+        /// What.
+        what: Vec<String>,
+    },
+    /// Witness missing: counts as busy.
+    WitnessMissing {
+        /// Which, why.
+        why: String,
+    },
+    /// Held by requests.
+    HeldBy {
+        /// Whose.
+        requests: Vec<String>,
+    },
+    /// Idle, not yet long enough.
+    IdleUntil {
+        /// When it may go.
+        until: UnixMs,
+    },
+    /// Kept for demand that waits or will use it.
+    KeptForDemand {
+        /// Whose.
+        source: Source,
+    },
+    /// Kept as spare or minimum.
+    KeptAsSpare,
+    /// At the pool's minimum.
+    AtMinimum,
+    /// The removal quota is used up in this cycle.
+    QuotaUsed {
+        /// At once at most.
+        quota: u32,
+    },
+    /// Cordoned by a person: neither supply nor touched.
+    CordonedByPerson {
+        /// Who.
+        who: String,
+    },
+    /// Its agent is silent: neither idle nor supply.
+    Unreachable,
+    /// In no pool: supply, never touched.
+    Foreign,
+    /// Draining.
+    Draining {
+        /// Why.
+        reason: String,
+    },
+    /// On its way.
+    Coming {
+        /// Until when it must have joined.
+        deadline: UnixMs,
+    },
+    /// Leaving, gone or off.
+    NotThere,
+    /// The pool's mode forbids it.
+    ModeForbids {
+        /// What would be done.
+        mode: super::pool::Mode,
+    },
+    /// The pool is stopped.
+    Stopped {
+        /// By what.
+        stop: Stop,
+    },
+    /// Physical: cannot be removed.
+    NotRemovable,
+    /// Pool is at its maximum.
+    AtMaximum {
+        /// Which pool.
+        pool: PoolId,
+        /// How many.
+        max: u32,
+    },
+    /// Fleet budget reached.
+    OverBudget {
+        /// "USD/h" or "GPUs".
+        what: String,
+    },
+    /// Offering failed and is not due.
+    OutOfCapacity {
+        /// Which.
+        offering: OfferingId,
+        /// How.
+        failure: FailureKind,
+        /// When it is probed again.
+        next_probe: UnixMs,
+        /// Text of the provider.
+        message: String,
+    },
+    /// The pool does not fit: which label, taint, model or size differs.
+    PoolDiffers {
+        /// Pool.
+        pool: PoolId,
+        /// What differs.
+        what: String,
+    },
+    /// The pool's instance type is not in the catalogue.
+    UnknownType {
+        /// Pool.
+        pool: PoolId,
+        /// Type.
+        instance_type: String,
+    },
+    /// No pool could ever serve a unit.
+    NoPoolOffers {
+        /// One unit.
+        unit: Resources,
+        /// What else it asks.
+        wants: String,
+    },
+    /// A gang got less than its minimum.
+    GangShort {
+        /// Least useful.
+        min: u32,
+        /// What could be had.
+        could: u32,
+        /// Where that was.
+        place: String,
+    },
+    /// Another gang of this locality holds capacity first.
+    GangWaitsForGang {
+        /// Whose.
+        source: Source,
+    },
+    /// A rule that Drover does not know.
+    UnsupportedRule {
+        /// Which.
+        rule: String,
+    },
+    /// Pool below its target, and why not grown.
+    BelowTarget {
+        /// Missing nodes for the minimum.
+        minimum: u32,
+        /// Missing nodes for the spare.
+        spare: u32,
+    },
+    /// Nothing to do.
+    Settled,
+}

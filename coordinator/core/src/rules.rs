@@ -1,0 +1,1 @@
+//! Layer 1: state machines as `step(state, event, now) -> (state, actions)`. They know no I/O and no planner.
