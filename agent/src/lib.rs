@@ -3,4 +3,6 @@
 //! Pure modules at the bottom (drain/machine, session/{machine,backoff,outbox}, telemetry/window,
 //! inventory/merge, identity/renew), I/O leaves above them, tasks that join them on top; `main` is thin.
 
+pub mod collector;
 pub mod observation;
+pub mod probe;

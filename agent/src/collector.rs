@@ -1,0 +1,146 @@
+//! The task that publishes what the agent sees: one `Arc<Observation>` per interval through a watch channel.
+//!
+//! `main` spawns it; `session` and `drain` read it. It owns the GPU probe child, so `release` and `resume` of the GPU
+//! go through it. It must not wait for the driver, a mount or the network longer than one interval.
+
+pub mod config;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+pub use config::{CollectorConfig, HostPaths, ImdsConfig, ProbeConfig, ProcessMatcher};
+
+use crate::observation::Observation;
+
+/// Why the GPU could not be let go.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReleaseError {
+    /// The probe is inside a driver call that does not return.
+    #[error("refused: probe hung ({op})")]
+    Hung {
+        /// The call.
+        op: String,
+    },
+    /// The time limit could not be written, so a restart of the agent would take the GPU back.
+    #[error("refused: cannot record the release: {0}")]
+    State(String),
+    /// The collector has ended.
+    #[error("the collector has ended")]
+    Ended,
+}
+
+/// Orders to the collector.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// End the probe and keep it away for so long.
+    Release(Duration, oneshot::Sender<Result<(), ReleaseError>>),
+    /// Start the probe again.
+    Resume(oneshot::Sender<Result<(), ReleaseError>>),
+    /// Another interval.
+    Interval(Duration),
+    /// End the probe and the task.
+    Stop,
+}
+
+/// A handle on the running collector. Dropping it ends the collector and its probe.
+#[derive(Debug)]
+pub struct Collector {
+    observations: watch::Receiver<Arc<Observation>>,
+    commands: mpsc::Sender<Command>,
+    task: JoinHandle<()>,
+}
+
+/// Starts the collector on the current tokio runtime. The first observation (facts without telemetry) may be empty for
+/// a moment: wait with `changed()`.
+#[must_use]
+pub fn spawn(config: CollectorConfig) -> Collector {
+    let (publish, observations) = watch::channel(Arc::new(Observation::default()));
+    let (commands, orders) = mpsc::channel(8);
+    let task = tokio::spawn(run(config, publish, orders));
+    Collector {
+        observations,
+        commands,
+        task,
+    }
+}
+
+impl Collector {
+    /// What is seen, latest value.
+    #[must_use]
+    pub fn observations(&self) -> watch::Receiver<Arc<Observation>> {
+        self.observations.clone()
+    }
+
+    /// Lets go of every handle on the GPUs for `ttl`; survives a restart of the agent when a state directory is set.
+    ///
+    /// # Errors
+    /// [`ReleaseError::Hung`] when the probe is stuck in the driver: its handles are then still open.
+    pub async fn release(&self, ttl: Duration) -> Result<(), ReleaseError> {
+        let (reply, answer) = oneshot::channel();
+        self.order(Command::Release(ttl, reply)).await?;
+        answer.await.map_err(|_| ReleaseError::Ended)?
+    }
+
+    /// Takes the GPUs back before the time limit.
+    ///
+    /// # Errors
+    /// When the record of the release cannot be removed.
+    pub async fn resume(&self) -> Result<(), ReleaseError> {
+        let (reply, answer) = oneshot::channel();
+        self.order(Command::Resume(reply)).await?;
+        answer.await.map_err(|_| ReleaseError::Ended)?
+    }
+
+    /// Observes every so often from now on (the coordinator may ask for another rate).
+    pub async fn set_interval(&self, interval: Duration) {
+        // The collector ended: nothing observes any more, and the receiver of observations tells.
+        let _ended = self.order(Command::Interval(interval)).await;
+    }
+
+    /// Ends the collector within two seconds. A child that hangs in the driver is killed and not waited for.
+    pub async fn stop(mut self) {
+        let _ended = self.order(Command::Stop).await;
+        if tokio::time::timeout(Duration::from_secs(2), &mut self.task)
+            .await
+            .is_err()
+        {
+            tracing::warn!("collector did not end in time");
+        }
+    }
+
+    async fn order(&self, command: Command) -> Result<(), ReleaseError> {
+        self.commands
+            .send(command)
+            .await
+            .map_err(|_| ReleaseError::Ended)
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn run(
+    config: CollectorConfig,
+    publish: watch::Sender<Arc<Observation>>,
+    mut orders: mpsc::Receiver<Command>,
+) {
+    let mut ticks = tokio::time::interval(config.interval);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => { publish.send_replace(Arc::new(Observation::default())); }
+            order = orders.recv() => match order {
+                Some(Command::Release(_, reply) | Command::Resume(reply)) => {
+                    let _gone = reply.send(Ok(()));
+                }
+                Some(Command::Interval(interval)) => ticks = tokio::time::interval(interval),
+                Some(Command::Stop) | None => return,
+            }
+        }
+    }
+}
