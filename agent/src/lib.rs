@@ -4,5 +4,7 @@
 //! inventory/merge, identity/renew), I/O leaves above them, tasks that join them on top; `main` is thin.
 
 pub mod collector;
+pub mod config;
+pub mod identity;
 pub mod observation;
 pub mod probe;
