@@ -1,0 +1,159 @@
+//! What makes nodes come and go: an Auto Scaling group, a rack with power control, a simulated cloud.
+
+use async_trait::async_trait;
+use drover_core::model::{
+    FailureKind, InstanceId, LaunchId, Offering, OfferingId, PoolId, PoolKind, Steering, Stop,
+    UnixMs,
+};
+
+/// How an instance is, in the words all providers share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstanceState {
+    /// Boots.
+    Pending,
+    /// Runs.
+    Running,
+    /// A termination or power-off has begun.
+    Leaving,
+    /// No more (terminated, or a physical host without power).
+    Gone,
+}
+
+/// One instance or host as its provider sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// Provider's id; the host name for a physical host.
+    pub id: InstanceId,
+    /// State.
+    pub state: InstanceState,
+    /// Offering it belongs to, when that can be told.
+    pub offering: Option<OfferingId>,
+    /// Zone; empty when unknown.
+    pub zone: String,
+    /// Instance type; empty when unknown.
+    pub instance_type: String,
+    /// Protected from scale-in by the provider; `None` where there is no such thing.
+    pub protected: Option<bool>,
+    /// When it was launched, when known.
+    pub launched: Option<UnixMs>,
+}
+
+/// A capacity failure that the provider reports on its own (scaling activities).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderFailure {
+    /// Provider's id of the record: each is taken once.
+    pub id: String,
+    /// Offering, when the text or zone tells; else the whole pool.
+    pub offering: Option<OfferingId>,
+    /// Kind.
+    pub kind: FailureKind,
+    /// Full text.
+    pub message: String,
+    /// When.
+    pub at: UnixMs,
+}
+
+/// One pool as its provider sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolReading {
+    /// Instances, gone ones included while the provider still names them.
+    pub instances: Vec<Instance>,
+    /// What can be asked, prices from config or catalogue.
+    pub offerings: Vec<Offering>,
+    /// What an ask can choose.
+    pub steering: Steering,
+    /// Provider's own bounds, when it has some.
+    pub provider_min: Option<u32>,
+    /// Provider's own bounds, when it has some.
+    pub provider_max: Option<u32>,
+    /// What the provider itself forbids or a tag says (frozen, not ours, suspended, ...).
+    pub stops: Vec<Stop>,
+    /// Removal is possible.
+    pub removable: bool,
+    /// Things a person should know (processes not suspended, unprotected instances).
+    pub warnings: Vec<String>,
+    /// New failures since the last reading.
+    pub failures: Vec<ProviderFailure>,
+    /// When it was read.
+    pub read_at: UnixMs,
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ActuateError {
+    /// Kind: decides the response (DESIGN 5).
+    pub kind: FailureKind,
+    /// Provider's code; empty when there is none.
+    pub code: String,
+    /// Full text, with what was called.
+    pub message: String,
+}
+
+/// An ask, committed to the store before it is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchOrder {
+    /// Id of the launch record.
+    pub id: LaunchId,
+    /// Idempotency token: the same for every repetition of this ask.
+    pub token: String,
+    /// Pool.
+    pub pool: PoolId,
+    /// Offering: gives type, zone and market.
+    pub offering: OfferingId,
+    /// How many; control never asks for more than 100 at a time.
+    pub count: u32,
+    /// When the intent was committed.
+    pub asked: UnixMs,
+    /// Hosts to power on (static pools), else empty.
+    pub hosts: Vec<InstanceId>,
+}
+
+/// How an ask was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// autoscaling:LaunchInstances.
+    LaunchInstances,
+    /// autoscaling:SetDesiredCapacity.
+    SetDesiredCapacity,
+    /// A power-on command.
+    PowerOn,
+    /// The simulated cloud.
+    Sim,
+}
+
+/// What an ask gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchOutcome {
+    /// Way used.
+    pub way: Way,
+    /// Ids granted, when the way tells them.
+    pub instances: Vec<InstanceId>,
+    /// Nodes that are to come in all (with SetDesiredCapacity there are no ids yet).
+    pub granted: u32,
+    /// What was refused, per offering.
+    pub failures: Vec<ProviderFailure>,
+}
+
+/// One kind of pool. Every call has a deadline of its own; trouble with one pool stays with that pool.
+#[async_trait]
+pub trait Actuator: Send + Sync {
+    /// Kind it drives.
+    fn kind(&self) -> PoolKind;
+    /// Reads these pools, batched as the provider allows; one result per pool asked, in order.
+    async fn read(&self, pools: &[PoolId]) -> Vec<(PoolId, Result<PoolReading, ActuateError>)>;
+    /// Asks. Repeating it with the same token never asks twice.
+    async fn launch(&self, order: &LaunchOrder) -> Result<LaunchOutcome, ActuateError>;
+    /// Finds out what became of an ask whose answer was lost, without asking again when it is too old for that.
+    /// `known` are the instances that belong to other launches or were there before.
+    async fn settle(
+        &self,
+        order: &LaunchOrder,
+        known: &[InstanceId],
+        now: UnixMs,
+    ) -> Result<LaunchOutcome, ActuateError>;
+    /// Ends exactly this instance and lowers the wanted size with it (or powers the host off). Only ever called for a
+    /// drained node of an owned pool.
+    async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError>;
+}

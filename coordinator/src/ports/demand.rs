@@ -1,0 +1,41 @@
+//! Demand: something waits for capacity.
+
+use async_trait::async_trait;
+use drover_core::model::{Class, UnixMs};
+use std::collections::BTreeMap;
+
+/// Who belongs to a class, ordered by (priority, submitted, id).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members(pub Vec<String>);
+
+/// One reading of a source.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DemandReading {
+    /// Classes with their members, same index.
+    pub classes: Vec<Class>,
+    /// Members of the class with the same index.
+    pub members: Vec<Members>,
+    /// Objects that could not be understood: id to why. They cost themselves only.
+    pub rejected: BTreeMap<String, String>,
+    /// When it was read.
+    pub at: UnixMs,
+}
+
+/// Why a source could not be read. A source that fails is not a source that is empty: nothing shrinks on it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("demand source {source_name} cannot be read: {message}")]
+pub struct DemandError {
+    /// Source.
+    pub source_name: String,
+    /// Why.
+    pub message: String,
+}
+
+/// The port.
+#[async_trait]
+pub trait DemandSource: Send + Sync {
+    /// Its name (requests, kubernetes/prod, slurm).
+    fn name(&self) -> &str;
+    /// Everything that waits now: full state, never a change.
+    async fn read(&self, now: UnixMs) -> Result<DemandReading, DemandError>;
+}

@@ -1,0 +1,27 @@
+//! Layer 3: what is durable, as serde structs, one key space each. Read and written through [`crate::ports::store`].
+//!
+//! Durable, because nobody else can say it again: enrolled nodes (`/node/`), orders and drains (`/order/`,
+//! `/drain/`), requests with their assignments (`/request/`), launches in flight (`/launch/`), capacity memory
+//! (`/memory/`), idle-since times (`/idle/`), pool settings changed at run time (`/pool/`), freezes (`/freeze/`),
+//! approvals and the breaker's counts (`/approval/`, `/breaker/`), join tokens (`/token/`), revocations
+//! (`/revoked/`), admin identities (`/admin/`), the CA's fingerprint (`/ca`), audit (`/audit/`), events (`/event/`, a
+//! bounded tail).
+//!
+//! Rebuilt at start, because agents and providers say it again: facts, telemetry, workloads, conditions, instances,
+//! offerings, prices, the plan.
+//!
+//! Every struct tolerates unknown fields and defaults new ones, so that a store is readable by the release before.
+
+pub mod fleet;
+pub mod identity;
+pub mod keys;
+pub mod order;
+pub mod request;
+
+pub use fleet::{
+    ApprovalRecord, AuditRecord, BreakerRecord, EventRecord, FreezeRecord, IdleRecord,
+    LaunchRecord, LaunchState, MemoryRecord, PoolRecord, Severity,
+};
+pub use identity::{AdminRecord, CaRecord, NodeRecord, RevokedRecord, TokenRecord};
+pub use order::{DesiredState, DrainPolicy, DrainRecord, DrainStep, OrderRecord, Then};
+pub use request::{AssignmentRecord, AssignmentTarget, RequestRecord, RequestSpec, RequestState};

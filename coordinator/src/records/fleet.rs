@@ -1,0 +1,196 @@
+//! Launches, capacity memory, pool settings, freezes, approvals, idle times, audit and events.
+
+use crate::ports::actuate::Way;
+use drover_core::model::{
+    FailureKind, InstanceId, LaunchId, MemoryEntry, Mode, NodeId, OfferingId, PoolId, UnixMs,
+};
+use serde::{Deserialize, Serialize};
+
+/// How far a launch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LaunchState {
+    /// The intent is committed; the answer is not known.
+    Intended,
+    /// The provider has answered.
+    Asked,
+    /// The deadline passed: no longer coming, counted as a miss, kept until reaped or joined late.
+    Missed,
+}
+
+/// Capacity that was asked for. Committed before the call, kept until every node joined, failed or was reaped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchRecord {
+    /// Id.
+    pub id: LaunchId,
+    /// Idempotency token.
+    pub token: String,
+    /// Pool.
+    pub pool: PoolId,
+    /// Offering.
+    pub offering: OfferingId,
+    /// Nodes asked for.
+    pub count: u32,
+    /// Nodes granted by the provider; absent while not known.
+    #[serde(default)]
+    pub granted: Option<u32>,
+    /// How it was asked; absent while not known.
+    #[serde(default)]
+    pub way: Option<Way>,
+    /// Instances granted, in order.
+    #[serde(default)]
+    pub instances: Vec<InstanceId>,
+    /// Of them (or of `granted`) joined: instance and node.
+    #[serde(default)]
+    pub joined: Vec<(InstanceId, NodeId)>,
+    /// Hosts to power on.
+    #[serde(default)]
+    pub hosts: Vec<InstanceId>,
+    /// State.
+    pub state: LaunchState,
+    /// When the intent was committed.
+    pub asked: UnixMs,
+    /// From then on it is no longer coming.
+    pub deadline: UnixMs,
+    /// Was a probe of a failed offering.
+    #[serde(default)]
+    pub probe: bool,
+    /// Why, for people.
+    pub reason: String,
+    /// Fence of the store under which it was asked: after a restore nothing of an older one is reaped.
+    pub fence: u64,
+}
+
+/// What the fleet has learnt about an offering.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryRecord {
+    /// The entry.
+    pub entry: MemoryEntry,
+    /// Failures in a row.
+    pub failures: u32,
+}
+
+/// Settings of a pool changed at run time, and its misses.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolRecord {
+    /// Mode instead of the config's.
+    #[serde(default)]
+    pub mode: Option<Mode>,
+    /// Limits instead of the config's.
+    #[serde(default)]
+    pub min: Option<u32>,
+    /// Limits instead of the config's.
+    #[serde(default)]
+    pub max: Option<u32>,
+    /// Limits instead of the config's.
+    #[serde(default)]
+    pub spare: Option<u32>,
+    /// Paused: by whom, why, since when.
+    #[serde(default)]
+    pub paused: Option<(String, String, UnixMs)>,
+    /// Launches in a row that never joined.
+    #[serde(default)]
+    pub misses: u32,
+    /// Stopped by a config or permission failure: kind, text, since when.
+    #[serde(default)]
+    pub failed: Option<(FailureKind, String, UnixMs)>,
+    /// Last provider failure taken, so that each counts once.
+    #[serde(default)]
+    pub failures_seen: Vec<String>,
+    /// Learnt boot times, newest last, milliseconds, at most 20.
+    #[serde(default)]
+    pub boots_ms: Vec<u64>,
+}
+
+/// A freeze of a pool or of the fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FreezeRecord {
+    /// Pool; absent: the fleet.
+    pub pool: Option<PoolId>,
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since: UnixMs,
+}
+
+/// An act that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRecord {
+    /// Id.
+    pub id: String,
+    /// Pool.
+    pub pool: PoolId,
+    /// Nodes it is about.
+    pub nodes: Vec<NodeId>,
+    /// What would be done.
+    pub message: String,
+    /// Since when.
+    pub since: UnixMs,
+    /// Approved: by whom, when. Valid for an hour.
+    #[serde(default)]
+    pub approved: Option<(String, UnixMs)>,
+}
+
+/// Destructive acts of the last hour, for the breaker.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BreakerRecord {
+    /// When and in which pool.
+    pub acts: Vec<(UnixMs, PoolId)>,
+}
+
+/// Since when a node is idle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdleRecord {
+    /// Since when.
+    pub since: UnixMs,
+}
+
+/// One line of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditRecord {
+    /// Number.
+    pub seq: u64,
+    /// When.
+    pub at: UnixMs,
+    /// admin/NAME, node/ID or drover.
+    pub actor: String,
+    /// What (node.drain).
+    pub verb: String,
+    /// To what.
+    pub subject: String,
+    /// Details.
+    pub detail: String,
+}
+
+/// How serious an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Worth a look.
+    Warning,
+    /// Worth a person now.
+    Alarm,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// Number.
+    pub seq: u64,
+    /// When.
+    pub at: UnixMs,
+    /// node, pool, request, plan, fleet.
+    pub kind: String,
+    /// About what.
+    pub subject: String,
+    /// Machine-readable.
+    pub what: String,
+    /// For people.
+    pub message: String,
+    /// How serious.
+    pub severity: Severity,
+}

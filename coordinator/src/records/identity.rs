@@ -1,0 +1,109 @@
+//! Who is who: the CA, tokens, nodes, people. Written by `adapters/ca`, `serve` and `control::commands`.
+
+use drover_core::model::{InstanceId, LaunchId, NodeId, PoolId, TokenId, UnixMs};
+use drover_core::rules::access::Role;
+use serde::{Deserialize, Serialize};
+
+/// The CA whose key lies beside the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaRecord {
+    /// SHA-256 of the CA certificate (DER), hex. A missing or different key refuses to start.
+    pub sha256: String,
+    /// Certificate, PEM.
+    pub certificate_pem: String,
+}
+
+/// A join token. Its secret is kept as a hash only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenRecord {
+    /// Public part.
+    pub id: TokenId,
+    /// SHA-256 of the secret, hex.
+    pub secret_sha256: String,
+    /// Pool of the nodes it admits.
+    pub pool: Option<PoolId>,
+    /// Only this host name.
+    pub host: Option<String>,
+    /// Most different keys that may use it.
+    pub max_uses: u32,
+    /// Uses: SHA-256 of the key in the request (hex) and the node minted for it, so that a lost reply can be repeated.
+    #[serde(default)]
+    pub uses: Vec<(String, NodeId)>,
+    /// When made.
+    pub created: UnixMs,
+    /// When it ends.
+    pub expires: UnixMs,
+    /// Who made it.
+    pub by: String,
+    /// Taken back.
+    #[serde(default)]
+    pub revoked: bool,
+}
+
+/// An enrolled node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// Minted id.
+    pub id: NodeId,
+    /// Host name at enrolment (facts follow the agent's reports).
+    pub name: String,
+    /// Pool, by token or by launch; absent: supply in no pool.
+    #[serde(default)]
+    pub pool: Option<PoolId>,
+    /// Provider's id: the instance, or the host name in a static pool.
+    #[serde(default)]
+    pub instance: Option<InstanceId>,
+    /// Launch it came from.
+    #[serde(default)]
+    pub launch: Option<LaunchId>,
+    /// Token it joined with.
+    #[serde(default)]
+    pub token: Option<TokenId>,
+    /// When it joined.
+    pub joined: UnixMs,
+    /// Serial of its current certificate, hex.
+    #[serde(default)]
+    pub serial: String,
+    /// Until when that is valid.
+    #[serde(default)]
+    pub not_after: UnixMs,
+    /// Machine id at enrolment: a fact, not identity.
+    #[serde(default)]
+    pub machine_id: String,
+    /// Revoked: must enrol again.
+    #[serde(default)]
+    pub revoked: bool,
+    /// First time it was ready; absent before.
+    #[serde(default)]
+    pub ready_at: Option<UnixMs>,
+}
+
+/// A certificate that counts no more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevokedRecord {
+    /// Serial, hex.
+    pub serial: String,
+    /// Whose.
+    pub subject: String,
+    /// When.
+    pub at: UnixMs,
+    /// By whom.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A person or script with an admin certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminRecord {
+    /// Name.
+    pub name: String,
+    /// Role.
+    pub role: Role,
+    /// Serial of the current certificate, hex.
+    pub serial: String,
+    /// Until when.
+    pub not_after: UnixMs,
+    /// Who issued it.
+    pub by: String,
+}

@@ -1,0 +1,48 @@
+//! Key of each record. Keys are paths; a prefix lists a key space.
+
+/// Enrolled nodes.
+pub const NODE: &str = "/node/";
+/// Orders, by node.
+pub const ORDER: &str = "/order/";
+/// Drains under way, by node: at most one each.
+pub const DRAIN: &str = "/drain/";
+/// Requests, by name.
+pub const REQUEST: &str = "/request/";
+/// Launches in flight, by id.
+pub const LAUNCH: &str = "/launch/";
+/// Capacity memory, by offering.
+pub const MEMORY: &str = "/memory/";
+/// Idle-since, by node.
+pub const IDLE: &str = "/idle/";
+/// Run-time settings of pools, by name.
+pub const POOL: &str = "/pool/";
+/// Freezes, by pool; the fleet's is `/freeze/*`.
+pub const FREEZE: &str = "/freeze/";
+/// Acts that wait for a person, by id.
+pub const APPROVAL: &str = "/approval/";
+/// The breaker's counts.
+pub const BREAKER: &str = "/breaker/";
+/// Join tokens, by id.
+pub const TOKEN: &str = "/token/";
+/// Revoked certificates, by serial.
+pub const REVOKED: &str = "/revoked/";
+/// Admin identities, by name.
+pub const ADMIN: &str = "/admin/";
+/// The CA.
+pub const CA: &str = "/ca";
+/// Audit log, by zero-padded sequence number.
+pub const AUDIT: &str = "/audit/";
+/// Events, by zero-padded sequence number; a bounded tail.
+pub const EVENT: &str = "/event/";
+
+/// Key of a numbered record, so that keys order as numbers do.
+#[must_use]
+pub fn numbered(prefix: &str, seq: u64) -> String {
+    format!("{prefix}{seq:020}")
+}
+
+/// Key of a named record.
+#[must_use]
+pub fn named(prefix: &str, name: &str) -> String {
+    format!("{prefix}{name}")
+}
