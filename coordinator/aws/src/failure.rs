@@ -1,0 +1,210 @@
+//! What a failure of AWS means.
+//!
+//! [`classify`] is a pure function over AWS's code and words; the table that it follows is in
+//! `failure/table`. Used by the SDK client for errors, by `sdk/convert` for launch refusals and for scaling
+//! activities. It only names the kind: what to do about it is decided elsewhere.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::Region;
+
+mod table;
+
+pub use table::classify;
+
+/// The kind of a failure. The responses to most of them are in the design's section on Auto Scaling groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FailureKind {
+    /// AWS has no such instances just now, there.
+    Shortage,
+    /// This type does not exist in that zone at all: a shortage that lasts.
+    Unsupported,
+    /// A limit of the account or of a subnet.
+    Quota,
+    /// The spot price asked for is too low.
+    Price,
+    /// Template, image, parameters or keys are wrong: the same call fails again until someone changes them.
+    Config,
+    /// Not allowed, or no usable credentials.
+    Permission,
+    /// The process is suspended in the group.
+    Suspended,
+    /// The group's own minimum or maximum forbids it.
+    GroupLimit,
+    /// The group or the instance is not there.
+    Gone,
+    /// Too many calls.
+    Throttle,
+    /// The first call with this token is still at work: ask again with the same token.
+    IdempotentInProgress,
+    /// This token was used with other parameters.
+    TokenMismatch,
+    /// Another change to the group is at work: ask again.
+    Contention,
+    /// The reply is no AWS reply, so nothing is known but its status.
+    UnparsableReply,
+    /// It may pass by itself, or it was never seen before.
+    Transient,
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shortage => "shortage",
+            Self::Unsupported => "type not offered in the zone",
+            Self::Quota => "quota",
+            Self::Price => "price",
+            Self::Config => "configuration",
+            Self::Permission => "permission",
+            Self::Suspended => "suspended",
+            Self::GroupLimit => "limit of the group",
+            Self::Gone => "not there",
+            Self::Throttle => "throttled",
+            Self::IdempotentInProgress => "same request still in progress",
+            Self::TokenMismatch => "token used with other parameters",
+            Self::Contention => "another change in progress",
+            Self::UnparsableReply => "unparsable reply",
+            Self::Transient => "transient",
+        })
+    }
+}
+
+/// A limit that AWS named in its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaLimit {
+    /// So many instances.
+    Instances(u64),
+    /// So many virtual CPUs.
+    Vcpus(u64),
+}
+
+/// What a code and its words mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classified {
+    /// The kind.
+    pub kind: FailureKind,
+    /// Whether the kind follows from something known; false means never seen before: show the words to a person.
+    pub known: bool,
+    /// The instance type that the words name: only that one is concerned.
+    pub instance_type: Option<String>,
+    /// The zone that the words name: only that one is concerned.
+    pub zone: Option<String>,
+    /// The limit that the words name.
+    pub limit: Option<QuotaLimit>,
+}
+
+/// A call of [`crate::AwsApi`], as AWS spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "the names are AWS's own")]
+pub enum Call {
+    DescribeAutoScalingGroups,
+    DescribeScalingActivities,
+    LaunchInstances,
+    SetDesiredCapacity,
+    TerminateInstanceInAutoScalingGroup,
+    SetInstanceProtection,
+    SuspendProcesses,
+    ResumeProcesses,
+    CreateOrUpdateTags,
+    DescribeInstances,
+    DescribeInstanceTypes,
+    DescribeLaunchTemplateVersions,
+}
+
+impl Call {
+    /// Whether it changes something.
+    pub fn is_mutation(self) -> bool {
+        match self {
+            Self::LaunchInstances
+            | Self::SetDesiredCapacity
+            | Self::TerminateInstanceInAutoScalingGroup
+            | Self::SetInstanceProtection
+            | Self::SuspendProcesses
+            | Self::ResumeProcesses
+            | Self::CreateOrUpdateTags => true,
+            Self::DescribeAutoScalingGroups
+            | Self::DescribeScalingActivities
+            | Self::DescribeInstances
+            | Self::DescribeInstanceTypes
+            | Self::DescribeLaunchTemplateVersions => false,
+        }
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A call that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{call} in {region}: {kind}{}: {message}", code.as_ref().map(|c| format!(" ({c})")).unwrap_or_default())]
+pub struct AwsError {
+    /// The call.
+    pub call: Call,
+    /// Where.
+    pub region: Region,
+    /// What it means.
+    pub kind: FailureKind,
+    /// AWS's code; absent when no AWS reply came.
+    pub code: Option<String>,
+    /// AWS's words in full, or ours when no AWS reply came.
+    pub message: String,
+    /// Whether the change can have taken effect all the same: read again before anything is repeated.
+    pub may_have_applied: bool,
+    /// What the words say beyond the kind.
+    pub class: Classified,
+}
+
+impl AwsError {
+    /// An error that AWS reported: a code or words, classified here. `status` is the HTTP status.
+    pub fn reported(
+        call: Call,
+        region: &Region,
+        status: u16,
+        code: Option<&str>,
+        message: &str,
+    ) -> Self {
+        let class = classify(code, message);
+        Self {
+            call,
+            region: region.clone(),
+            kind: class.kind,
+            code: code.map(str::to_owned),
+            message: message.to_owned(),
+            // A refusal with a code of the 4xx range is a promise that nothing was changed; a 5xx is none. A call
+            // still in progress under the same token may well apply.
+            may_have_applied: call.is_mutation()
+                && (status >= 500 || class.kind == FailureKind::IdempotentInProgress),
+            class,
+        }
+    }
+
+    /// An error without an AWS reply, or with one that cannot be read.
+    pub fn unreported(
+        call: Call,
+        region: &Region,
+        kind: FailureKind,
+        message: String,
+        applied: bool,
+    ) -> Self {
+        Self {
+            call,
+            region: region.clone(),
+            kind,
+            code: None,
+            message,
+            may_have_applied: call.is_mutation() && applied,
+            class: Classified {
+                kind,
+                known: true,
+                instance_type: None,
+                zone: None,
+                limit: None,
+            },
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! [`AwsApi`] over the AWS SDK: clients per region, time-outs, and no retry of what changes something.
+//!
+//! Made by the coordinator's wiring and by the tests. It translates and bounds; it keeps no cache, counts no
+//! tokens and decides nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_ec2::config::{Credentials as SdkCredentials, SharedCredentialsProvider};
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+
+use crate::{
+    Activities, AwsApi, AwsError, Group, GroupName, Instance, InstanceId, InstanceTypeFacts,
+    LaunchAsk, LaunchReply, Region, TemplateFacts, TemplateRef,
+};
+
+mod convert;
+mod convert_ec2;
+mod convert_group;
+mod fault;
+mod mutate;
+mod read;
+
+/// Where the calls go instead of AWS's own addresses: one address for both services.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Endpoints {
+    /// For every region without an entry of its own.
+    pub default: Option<String>,
+    /// For single regions.
+    pub by_region: BTreeMap<Region, String>,
+}
+
+/// Where credentials come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// The SDK's default chain: environment, profile, web identity, container, instance metadata.
+    #[default]
+    DefaultChain,
+    /// One fixed pair, for endpoints that check nothing.
+    Fixed {
+        /// Access key id.
+        key_id: String,
+        /// Secret access key.
+        secret: String,
+    },
+}
+
+/// How the client is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SdkSettings {
+    /// Overridden addresses.
+    pub endpoints: Endpoints,
+    /// Credentials.
+    pub credentials: Credentials,
+    /// For the default chain's own calls (STS), and nothing else.
+    pub home_region: Region,
+    /// How long one attempt may take. A mutation has one attempt.
+    pub attempt_timeout: Duration,
+    /// How often a read is tried in all.
+    pub read_attempts: u32,
+}
+
+impl SdkSettings {
+    /// The design's figures: 5 s an attempt, reads tried up to three times.
+    pub fn new(home_region: Region) -> Self {
+        Self {
+            endpoints: Endpoints::default(),
+            credentials: Credentials::DefaultChain,
+            home_region,
+            attempt_timeout: Duration::from_secs(5),
+            read_attempts: 3,
+        }
+    }
+}
+
+/// The clients of one region.
+struct Clients {
+    /// Never retries.
+    mutate: aws_sdk_autoscaling::Client,
+    /// May retry.
+    read: aws_sdk_autoscaling::Client,
+    /// May retry; nothing is changed through EC2.
+    ec2: aws_sdk_ec2::Client,
+}
+
+/// AWS through its SDK.
+pub struct SdkAws {
+    shared: SdkConfig,
+    settings: SdkSettings,
+    regions: Mutex<BTreeMap<Region, Arc<Clients>>>,
+}
+
+impl SdkAws {
+    /// Prepares the shared parts. Asks nothing of AWS yet: wrong credentials show at the first call.
+    pub async fn new(settings: SdkSettings) -> Self {
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(Provider::Rustls(CryptoMode::Ring))
+            .build_https();
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(http)
+            .region(aws_config::Region::new(
+                settings.home_region.as_str().to_owned(),
+            ));
+        if let Credentials::Fixed { key_id, secret } = &settings.credentials {
+            let fixed = SdkCredentials::new(key_id, secret, None, None, "drover fixed");
+            loader = loader.credentials_provider(SharedCredentialsProvider::new(fixed));
+        }
+        Self {
+            shared: loader.load().await,
+            settings,
+            regions: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// The clients of `region`, made at first use.
+    fn clients(&self, region: &Region) -> Arc<Clients> {
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        regions
+            .entry(region.clone())
+            .or_insert_with(|| Arc::new(self.make(region)))
+            .clone()
+    }
+
+    fn make(&self, region: &Region) -> Clients {
+        let attempt = self.settings.attempt_timeout;
+        let once = TimeoutConfig::builder()
+            .connect_timeout(attempt)
+            .operation_timeout(attempt)
+            .build();
+        let often = TimeoutConfig::builder()
+            .connect_timeout(attempt)
+            .operation_attempt_timeout(attempt)
+            .build();
+        let retry = RetryConfig::standard().with_max_attempts(self.settings.read_attempts.max(1));
+        let endpoint = self.settings.endpoints.by_region.get(region).or(self
+            .settings
+            .endpoints
+            .default
+            .as_ref());
+
+        let asg = |timeouts: TimeoutConfig, retry: RetryConfig| {
+            let mut config = aws_sdk_autoscaling::config::Builder::from(&self.shared)
+                .region(aws_config::Region::new(region.as_str().to_owned()))
+                .timeout_config(timeouts)
+                .retry_config(retry);
+            config.set_endpoint_url(endpoint.cloned());
+            aws_sdk_autoscaling::Client::from_conf(config.build())
+        };
+        let mut ec2 = aws_sdk_ec2::config::Builder::from(&self.shared)
+            .region(aws_config::Region::new(region.as_str().to_owned()))
+            .timeout_config(often.clone())
+            .retry_config(retry.clone());
+        ec2.set_endpoint_url(endpoint.cloned());
+        Clients {
+            mutate: asg(once, RetryConfig::disabled()),
+            read: asg(often, retry),
+            ec2: aws_sdk_ec2::Client::from_conf(ec2.build()),
+        }
+    }
+}
+
+#[async_trait]
+impl AwsApi for SdkAws {
+    async fn describe_groups(
+        &self,
+        region: &Region,
+        names: &[GroupName],
+    ) -> Result<BTreeMap<GroupName, Group>, AwsError> {
+        read::groups(&self.clients(region).read, region, names).await
+    }
+
+    async fn describe_activities(
+        &self,
+        region: &Region,
+        group: &GroupName,
+        since_unix_ms: i64,
+    ) -> Result<Activities, AwsError> {
+        read::activities(&self.clients(region).read, region, group, since_unix_ms).await
+    }
+
+    async fn launch_instances(
+        &self,
+        region: &Region,
+        ask: &LaunchAsk,
+    ) -> Result<LaunchReply, AwsError> {
+        mutate::launch(&self.clients(region).mutate, region, ask).await
+    }
+
+    async fn set_desired_capacity(
+        &self,
+        region: &Region,
+        group: &GroupName,
+        desired: u32,
+    ) -> Result<(), AwsError> {
+        mutate::desired(&self.clients(region).mutate, region, group, desired).await
+    }
+
+    async fn terminate_with_decrement(
+        &self,
+        region: &Region,
+        instance: &InstanceId,
+    ) -> Result<(), AwsError> {
+        mutate::terminate(&self.clients(region).mutate, region, instance).await
+    }
+
+    async fn protect_from_scale_in(
+        &self,
+        region: &Region,
+        group: &GroupName,
+        instances: &[InstanceId],
+    ) -> Result<(), AwsError> {
+        mutate::protect(&self.clients(region).mutate, region, group, instances).await
+    }
+
+    async fn suspend_launch(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
+        mutate::suspend(&self.clients(region).mutate, region, group).await
+    }
+
+    async fn resume_launch(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
+        mutate::resume(&self.clients(region).mutate, region, group).await
+    }
+
+    async fn tag_group(
+        &self,
+        region: &Region,
+        group: &GroupName,
+        key: &str,
+        value: &str,
+    ) -> Result<(), AwsError> {
+        mutate::tag(&self.clients(region).mutate, region, group, key, value).await
+    }
+
+    async fn describe_instances(
+        &self,
+        region: &Region,
+        instances: &[InstanceId],
+    ) -> Result<BTreeMap<InstanceId, Instance>, AwsError> {
+        read::instances(&self.clients(region).ec2, region, instances).await
+    }
+
+    async fn describe_instance_types(
+        &self,
+        region: &Region,
+        types: &[String],
+    ) -> Result<BTreeMap<String, InstanceTypeFacts>, AwsError> {
+        read::instance_types(&self.clients(region).ec2, region, types).await
+    }
+
+    async fn describe_template(
+        &self,
+        region: &Region,
+        template: &TemplateRef,
+    ) -> Result<Option<TemplateFacts>, AwsError> {
+        read::template(&self.clients(region).ec2, region, template).await
+    }
+}
