@@ -1,11 +1,13 @@
-//! The rule on example configurations: every key says what it is.
+//! The rule on example configurations: every key says what it is, there or in a document.
 //!
 //! Called by `tidy`. That the examples are accepted by the programs themselves
 //! is tested in tests/.
 
 use super::{Finding, Tree};
 
-/// Keys of example configurations with no comment on or above their line.
+/// Keys of example configurations that nothing explains: no comment beside the key or
+/// above its block (lines without a blank one between), none at an earlier use in the same
+/// file, no `key` in a document.
 pub(super) fn keys_documented(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| is_example(&file.path)) {
@@ -18,7 +20,7 @@ pub(super) fn keys_documented(tree: &Tree) -> Vec<Finding> {
             match key(setting) {
                 Some(key) => {
                     let beside = setting.contains(" # ");
-                    if above || beside {
+                    if above || beside || in_a_document(tree, key) {
                         explained.push(key.to_owned());
                     } else if !explained.iter().any(|known| known == key) {
                         findings.push(Finding::new(
@@ -27,7 +29,6 @@ pub(super) fn keys_documented(tree: &Tree) -> Vec<Finding> {
                             format!("`{key}` has no comment: say above it what it is, its unit and its default"),
                         ));
                     }
-                    above = false;
                 }
                 None if text.starts_with('#') => above = true,
                 None if text.starts_with('[') => {}
@@ -36,6 +37,16 @@ pub(super) fn keys_documented(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// True when a document names the key the way documents do: `key`.
+fn in_a_document(tree: &Tree, key: &str) -> bool {
+    let quoted = format!("`{key}`");
+    tree.files.iter().any(|file| {
+        file.path.ends_with(".md")
+            && !file.path.starts_with("designs/")
+            && file.text.contains(&quoted)
+    })
 }
 
 fn is_example(path: &str) -> bool {
@@ -62,13 +73,18 @@ mod tests {
 
     #[test]
     fn a_bare_key_is_found_once_per_unexplained_use() {
-        let text = "# Where the agent keeps its key.\nstate_dir = \"/var/lib/drover\"\nlisten = \"x\"\n\
-                    [pool]\nmin = 1 # nodes\n# The most nodes.\n#max = 4\n#hidden = 5\n[[pool]]\nmin = 2\n";
+        let text = "# Where the agent keeps its key.\nstate_dir = \"/var/lib/drover\"\n\nlisten = \"x\"\n\
+                    [pool]\nmin = 1 # nodes\n# The most nodes.\n#max = 4\n#also = 4\n\n#hidden = 5\n[[pool]]\nmin = 2\n";
         let found = keys_documented(&Tree::of(&[
             ("examples/agent.toml", text),
             ("Cargo.toml", text),
         ]));
+        let documented = Tree::of(&[
+            ("examples/agent.toml", text),
+            ("README.md", "`listen` and `hidden`"),
+        ]);
+        assert!(keys_documented(&documented).is_empty());
         let found: Vec<_> = found.iter().map(|finding| finding.line).collect();
-        assert_eq!(found, [3, 8]);
+        assert_eq!(found, [4, 11]);
     }
 }
