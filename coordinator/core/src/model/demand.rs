@@ -108,7 +108,8 @@ pub struct Gang {
     pub locality: Locality,
     /// How long partial capacity may be held for it.
     pub hold: Millis,
-    /// Since when partial capacity is held; absent when none is.
+    /// Since when partial capacity is held; absent when none ever was. It stays until the gang is whole: a gang whose
+    /// hold time is over does not hold again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holding_since: Option<UnixMs>,
 }

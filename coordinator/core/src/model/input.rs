@@ -22,9 +22,11 @@ pub struct PlanInput {
     pub seed: u64,
     /// Pools, by id.
     pub pools: Vec<PoolInput>,
-    /// Nodes, by id.
+    /// Nodes, by id. An instance is counted exactly once: in `nodes`, or in the `count` of a launch in flight (until its
+    /// agent has joined), or in its pool's `unmanaged`.
     pub nodes: Vec<NodeInput>,
-    /// What waits, in order of (priority, submitted, source).
+    /// What waits, in order of (priority, submitted, source). A request that has units reserved on a launch in flight is
+    /// listed even with a `count` of 0: its unit says how much of the launch is taken.
     pub classes: Vec<Class>,
     /// Asked for and not yet a node, by id. Expired ones are not here.
     pub launches: Vec<LaunchInFlight>,
@@ -83,7 +85,8 @@ pub struct Policy {
     /// Most GPUs of all that is running and coming; absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_gpus: Option<u32>,
-    /// Growth after a fresh start waits for this long, so that agents can return first.
+    /// Growth after a fresh start waits for this long, so that agents can return first. Control applies it, as
+    /// `Stop::Stale { may_grow: false }` on every pool: the planner knows no start.
     #[serde(default)]
     pub settle: Millis,
     /// Move running work that says it can be moved, for cost.

@@ -1,7 +1,7 @@
 //! The planner's result: actions with reasons, the hypothesis of who goes where, and a report on all that was not done.
 
 use super::demand::Source;
-use super::ids::{LaunchId, NodeId, OfferingId, PoolId};
+use super::ids::{LaunchId, NodeId, OfferingId, PoolId, RequestName};
 use super::pool::{FailureKind, Stop};
 use super::quantities::{MicroUsd, Resources, UnixMs};
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,14 @@ pub enum Action {
     Uncordon {
         /// Which.
         node: NodeId,
+        /// Why.
+        reason: Reason,
+    },
+    /// Give up all assignments of a request whose gang cannot be completed where they are (I8): its units wait again
+    /// as one whole, and the capacity is lent to others or leaves when idle.
+    Release {
+        /// Whose.
+        request: RequestName,
         /// Why.
         reason: Reason,
     },
@@ -133,8 +141,12 @@ pub struct ClassOutcome {
     pub unplaced: u32,
     /// Why; never empty when `unplaced` is not 0.
     pub reasons: Vec<Reason>,
-    /// No pool could ever serve one unit.
+    /// No pool could ever serve one unit (for a gang: its minimum).
     pub impossible: bool,
+    /// Units of a gang's partial capacity that are kept for it in this cycle. Control records since when
+    /// (`Gang::holding_since`) and forgets that only when the gang is whole or gone.
+    #[serde(default)]
+    pub held: u32,
 }
 
 /// What is said of a pool.
@@ -347,4 +359,76 @@ pub enum Reason {
     },
     /// Nothing to do.
     Settled,
+    /// An item of the input that cannot be used: two of one id, a pool or offering that is not there.
+    BadInput {
+        /// What is wrong.
+        what: String,
+    },
+    /// A pool that could serve is stopped.
+    PoolStopped {
+        /// Pool.
+        pool: PoolId,
+        /// By what.
+        stop: Stop,
+    },
+    /// A pool that could serve may not be changed in its mode: see `would`.
+    PoolMode {
+        /// Pool.
+        pool: PoolId,
+        /// Its mode.
+        mode: super::pool::Mode,
+    },
+    /// Units fit on nodes that take work now.
+    FitsNow {
+        /// Units.
+        units: u32,
+        /// Nodes.
+        nodes: u32,
+    },
+    /// Units wait for nodes that are asked for, now or before.
+    AskedFor {
+        /// Pool.
+        pool: PoolId,
+        /// Nodes of it.
+        nodes: u32,
+        /// When the first is ready, as far as known.
+        ready: UnixMs,
+    },
+    /// Partial capacity is held for the gang.
+    GangHolds {
+        /// Units held.
+        units: u32,
+        /// Until when at most.
+        until: UnixMs,
+    },
+    /// The gang's hold time is over: its partial capacity is lent or leaves.
+    HoldOver {
+        /// Since when it was held.
+        since: UnixMs,
+    },
+    /// The gang's partial capacity is given up because it can be whole elsewhere.
+    WholeElsewhere {
+        /// Where.
+        place: String,
+    },
+    /// The provider has it, its agent has not enrolled.
+    NotJoined,
+    /// Joined, not ready (its GPUs are not all there yet).
+    NotReady,
+    /// The check dropped what would have served it.
+    CheckDropped {
+        /// Name of the invariant.
+        invariant: String,
+        /// Why.
+        why: String,
+    },
+    /// The planner gave no reason: a fault of the planner, shown instead of hidden.
+    Unexplained,
+    /// More of the same kind, not listed.
+    More {
+        /// How many.
+        count: u32,
+    },
+    /// The fleet has no pool of its own.
+    NoPools,
 }
