@@ -4,3 +4,5 @@
 //! outside [`child`] may touch NVML.
 
 pub mod child;
+pub mod op;
+pub mod protocol;
