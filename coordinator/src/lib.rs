@@ -6,3 +6,4 @@
 
 pub mod ports;
 pub mod records;
+pub mod world;

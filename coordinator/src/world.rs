@@ -1,0 +1,14 @@
+//! Layer 3: the simulated cloud, pure: groups, offerings with boot delays, prices and shortages, instances.
+//!
+//! Shared by the `sim` pool, the cloud process (`adapters/cloud`) and the simulator. Knows no clock (time is an
+//! argument), no I/O and no randomness but its own seeded generator: same calls, same world.
+
+pub mod generator;
+pub mod spec;
+mod state;
+
+pub use spec::{GroupSpec, MarketSpec, OfferingSpec, SpecError, WindowSpec, WorldSpec};
+pub use state::{
+    Ask, Granted, GroupState, InstanceRecord, InstanceStatus, Refusal, Tally, World, WorldError,
+    WorldEvent,
+};

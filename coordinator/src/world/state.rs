@@ -1,0 +1,500 @@
+//! The state of a simulated cloud and what changes it.
+
+use super::generator::Generator;
+use super::spec::{GroupSpec, MarketSpec, OfferingSpec, WorldSpec};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How an instance is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstanceStatus {
+    /// Boots.
+    Pending,
+    /// Runs.
+    Running,
+    /// No more.
+    Terminated,
+}
+
+/// One instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceRecord {
+    /// `i-` and 17 hex digits, from the seed.
+    pub id: String,
+    /// Group.
+    pub group: String,
+    /// Index of the offering in its group.
+    pub offering: usize,
+    /// Status.
+    pub status: InstanceStatus,
+    /// Milliseconds, same clock as every argument.
+    pub launched_ms: u64,
+    /// When it runs.
+    pub running_ms: u64,
+    /// When it ended.
+    pub terminated_ms: Option<u64>,
+    /// Token of its launch.
+    pub token: String,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// Group.
+    pub group: String,
+    /// Type.
+    pub instance_type: String,
+    /// Zone.
+    pub zone: String,
+    /// Market.
+    pub market: MarketSpec,
+    /// How many.
+    pub count: u32,
+    /// Idempotency token.
+    pub token: String,
+}
+
+/// Why not all was granted, in AWS's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// AWS error code.
+    pub code: String,
+    /// AWS text.
+    pub message: String,
+}
+
+/// What an ask gave. The same token gives the same answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// New instances.
+    pub instances: Vec<String>,
+    /// Set when fewer than asked.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorldError {
+    /// No such group.
+    #[error("AutoScalingGroup name not found - no such group: {0}")]
+    NoGroup(String),
+    /// The group has no such offering.
+    #[error("group {0} has no offering {1}")]
+    NoOffering(String, String),
+    /// The token was used for another ask.
+    #[error("the client token was used with other parameters")]
+    TokenMismatch,
+    /// No such instance, or it is gone.
+    #[error("instance {0} is not in a group or has ended")]
+    NoInstance(String),
+}
+
+/// What happened as time went on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorldEvent {
+    /// An instance runs from now on.
+    Running(String),
+}
+
+/// What the cloud itself has counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Instances ever launched.
+    pub launched: u32,
+    /// Instances ended.
+    pub terminated: u32,
+    /// Most at once.
+    pub peak: u32,
+    /// Regions that ever had one.
+    pub regions: BTreeSet<String>,
+    /// Asks not granted in full for want of capacity.
+    pub shortages: u32,
+}
+
+/// A group with its instances that have not ended.
+#[derive(Debug, Clone)]
+pub struct GroupState<'w> {
+    /// Its spec.
+    pub spec: &'w GroupSpec,
+    /// Its instances, ended ones included, by id.
+    pub instances: Vec<&'w InstanceRecord>,
+}
+
+/// The cloud.
+#[derive(Debug, Clone)]
+pub struct World {
+    spec: WorldSpec,
+    began_ms: u64,
+    instances: BTreeMap<String, InstanceRecord>,
+    answers: BTreeMap<String, (Ask, Granted)>,
+    generator: Generator,
+    tally: Tally,
+}
+
+impl World {
+    /// An empty cloud that begins at `now_ms`. The spec must be free of errors.
+    #[must_use]
+    pub fn new(spec: WorldSpec, seed: u64, now_ms: u64) -> Self {
+        Self {
+            spec,
+            began_ms: now_ms,
+            instances: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            generator: Generator::new(seed),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Lets time pass: boots that are over.
+    pub fn step(&mut self, now_ms: u64) -> Vec<WorldEvent> {
+        let mut events = Vec::new();
+        for instance in self.instances.values_mut() {
+            if instance.status == InstanceStatus::Pending && instance.running_ms <= now_ms {
+                instance.status = InstanceStatus::Running;
+                events.push(WorldEvent::Running(instance.id.clone()));
+            }
+        }
+        events
+    }
+
+    /// When the next boot is over, if one is under way.
+    #[must_use]
+    pub fn next_event_ms(&self) -> Option<u64> {
+        self.instances
+            .values()
+            .filter(|i| i.status == InstanceStatus::Pending)
+            .map(|i| i.running_ms)
+            .min()
+    }
+
+    /// Grants what there is.
+    ///
+    /// # Errors
+    /// Unknown group or offering, or a token that was used for another ask.
+    pub fn launch(&mut self, ask: &Ask, now_ms: u64) -> Result<Granted, WorldError> {
+        if let Some((before, answer)) = self.answers.get(&ask.token) {
+            return if before == ask {
+                Ok(answer.clone())
+            } else {
+                Err(WorldError::TokenMismatch)
+            };
+        }
+        let group = self
+            .spec
+            .groups
+            .iter()
+            .find(|g| g.name == ask.group)
+            .ok_or_else(|| WorldError::NoGroup(ask.group.clone()))?;
+        let index = group
+            .offerings
+            .iter()
+            .position(|o| {
+                o.instance_type == ask.instance_type && o.zone == ask.zone && o.market == ask.market
+            })
+            .ok_or_else(|| {
+                let name = format!("{}/{}/{}", ask.instance_type, ask.zone, ask.market.as_str());
+                WorldError::NoOffering(ask.group.clone(), name)
+            })?;
+        let offering = group.offerings[index].clone();
+        let region = group.region.clone();
+        let room = group
+            .max
+            .saturating_sub(self.alive(|i| i.group == ask.group));
+        let capacity = self.capacity_left(&offering, &ask.group, index, now_ms);
+        let count = ask.count.min(room).min(capacity);
+        let mut granted = Granted::default();
+        for _ in 0..count {
+            granted
+                .instances
+                .push(self.create(ask, index, &offering, now_ms));
+        }
+        if capacity < ask.count && capacity <= room {
+            self.tally.shortages += 1;
+            granted.refusal = Some(Refusal {
+                code: "InsufficientInstanceCapacity".to_owned(),
+                message: format!(
+                    "We currently do not have sufficient {} capacity in the Availability Zone you requested ({}).",
+                    offering.instance_type, offering.zone
+                ),
+            });
+        } else if room < ask.count {
+            granted.refusal = Some(Refusal {
+                code: "ValidationError".to_owned(),
+                message: format!(
+                    "{} instances would exceed the group's maximum of {}",
+                    ask.count, room
+                ),
+            });
+        }
+        if count > 0 {
+            self.tally.regions.insert(region);
+        }
+        self.tally.peak = self.tally.peak.max(self.alive(|_| true));
+        self.answers
+            .insert(ask.token.clone(), (ask.clone(), granted.clone()));
+        Ok(granted)
+    }
+
+    /// Ends one instance.
+    ///
+    /// # Errors
+    /// It does not exist or has ended.
+    pub fn terminate(&mut self, id: &str, now_ms: u64) -> Result<(), WorldError> {
+        let instance = self
+            .instances
+            .get_mut(id)
+            .filter(|i| i.status != InstanceStatus::Terminated)
+            .ok_or_else(|| WorldError::NoInstance(id.to_owned()))?;
+        instance.status = InstanceStatus::Terminated;
+        instance.terminated_ms = Some(now_ms);
+        self.tally.terminated += 1;
+        Ok(())
+    }
+
+    /// One instance, with its group and offering.
+    #[must_use]
+    pub fn instance(&self, id: &str) -> Option<(&InstanceRecord, &GroupSpec, &OfferingSpec)> {
+        let instance = self.instances.get(id)?;
+        let group = self.spec.groups.iter().find(|g| g.name == instance.group)?;
+        Some((instance, group, group.offerings.get(instance.offering)?))
+    }
+
+    /// Every group with its instances.
+    #[must_use]
+    pub fn groups(&self) -> Vec<GroupState<'_>> {
+        self.spec
+            .groups
+            .iter()
+            .map(|spec| GroupState {
+                spec,
+                instances: self
+                    .instances
+                    .values()
+                    .filter(|i| i.group == spec.name)
+                    .collect(),
+            })
+            .collect()
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Instances that have not ended.
+    #[must_use]
+    pub fn running(&self) -> u32 {
+        self.alive(|_| true)
+    }
+
+    /// Cost of all instances from launch to end (or now), millionths of a USD.
+    #[must_use]
+    pub fn cost_micro_usd(&self, now_ms: u64) -> u64 {
+        let mut sum: u128 = 0;
+        for id in self.instances.keys() {
+            if let Some((instance, _, offering)) = self.instance(id) {
+                let until = instance.terminated_ms.unwrap_or(now_ms);
+                let span = u128::from(until.saturating_sub(instance.launched_ms));
+                sum += u128::from(offering.price_micro_usd_per_hour) * span / 3_600_000;
+            }
+        }
+        u64::try_from(sum).unwrap_or(u64::MAX)
+    }
+
+    fn alive(&self, which: impl Fn(&InstanceRecord) -> bool) -> u32 {
+        let count = self
+            .instances
+            .values()
+            .filter(|i| i.status != InstanceStatus::Terminated && which(i))
+            .count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    fn capacity_left(
+        &self,
+        offering: &OfferingSpec,
+        group: &str,
+        index: usize,
+        now_ms: u64,
+    ) -> u32 {
+        let age = now_ms.saturating_sub(self.began_ms);
+        if offering
+            .shortages
+            .iter()
+            .any(|w| (w.from_ms..w.until_ms).contains(&age))
+        {
+            return 0;
+        }
+        let taken = self.alive(|i| i.group == group && i.offering == index);
+        offering
+            .capacity
+            .map_or(u32::MAX, |capacity| capacity.saturating_sub(taken))
+    }
+
+    fn create(&mut self, ask: &Ask, index: usize, offering: &OfferingSpec, now_ms: u64) -> String {
+        let id = format!("i-{:017x}", self.generator.next() >> 4);
+        let jitter = self
+            .generator
+            .below(offering.boot_jitter_ms.saturating_add(1));
+        self.tally.launched += 1;
+        let record = InstanceRecord {
+            id: id.clone(),
+            group: ask.group.clone(),
+            offering: index,
+            status: InstanceStatus::Pending,
+            launched_ms: now_ms,
+            running_ms: now_ms
+                .saturating_add(offering.boot_ms)
+                .saturating_add(jitter),
+            terminated_ms: None,
+            token: ask.token.clone(),
+        };
+        self.instances.insert(id.clone(), record);
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> WorldSpec {
+        let text = r#"
+            [[group]]
+            name = "a"
+            region = "west"
+            max = 10
+            [[group.offering]]
+            instance_type = "p2.16xlarge"
+            zone = "west-a"
+            price_micro_usd_per_hour = 14400000
+            gpus = 16
+            gpu_model = "k80"
+            cpus = 64
+            memory_gib = 732
+            boot_ms = 1000
+            boot_jitter_ms = 500
+            capacity = 4
+            [[group.offering.shortage]]
+            from_ms = 60000
+            until_ms = 120000
+        "#;
+        let spec: WorldSpec = toml::from_str(text).expect("spec parses");
+        assert_eq!(spec.errors(), []);
+        spec
+    }
+
+    fn ask(count: u32, token: &str) -> Ask {
+        Ask {
+            group: "a".into(),
+            instance_type: "p2.16xlarge".into(),
+            zone: "west-a".into(),
+            market: MarketSpec::OnDemand,
+            count,
+            token: token.into(),
+        }
+    }
+
+    #[test]
+    fn grants_up_to_capacity_and_says_so_in_awss_words() {
+        let mut world = World::new(spec(), 7, 0);
+        let granted = world.launch(&ask(6, "t1"), 0).expect("known group");
+        assert_eq!(granted.instances.len(), 4);
+        assert_eq!(
+            granted.refusal.map(|r| r.code),
+            Some("InsufficientInstanceCapacity".to_owned())
+        );
+        assert_eq!(
+            (
+                world.tally().launched,
+                world.tally().peak,
+                world.tally().shortages
+            ),
+            (4, 4, 1)
+        );
+    }
+
+    #[test]
+    fn the_same_token_never_launches_twice() {
+        let mut world = World::new(spec(), 7, 0);
+        let first = world.launch(&ask(2, "t1"), 0).expect("first");
+        assert_eq!(world.launch(&ask(2, "t1"), 5), Ok(first));
+        assert_eq!(
+            world.launch(&ask(3, "t1"), 5),
+            Err(WorldError::TokenMismatch)
+        );
+        assert_eq!(world.running(), 2);
+    }
+
+    #[test]
+    fn boots_within_delay_and_jitter_and_is_the_same_for_a_seed() {
+        let run = |seed| {
+            let mut world = World::new(spec(), seed, 0);
+            world.launch(&ask(3, "t1"), 0).expect("granted");
+            assert_eq!(world.step(999), []);
+            let events = world.step(1_500);
+            assert_eq!(events.len(), 3);
+            (events, world.next_event_ms())
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7).0, run(8).0);
+    }
+
+    #[test]
+    fn a_window_of_shortage_grants_nothing_and_ends() {
+        let mut world = World::new(spec(), 7, 0);
+        assert!(
+            world
+                .launch(&ask(1, "t1"), 60_000)
+                .expect("answer")
+                .instances
+                .is_empty()
+        );
+        assert_eq!(
+            world
+                .launch(&ask(1, "t2"), 120_000)
+                .expect("answer")
+                .instances
+                .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn terminated_is_over_and_frees_capacity() {
+        let mut world = World::new(spec(), 7, 0);
+        let id = world.launch(&ask(4, "t1"), 0).expect("granted").instances[0].clone();
+        world.terminate(&id, 3_600_000).expect("runs");
+        assert_eq!(
+            world.terminate(&id, 3_600_000),
+            Err(WorldError::NoInstance(id))
+        );
+        assert_eq!(
+            world
+                .launch(&ask(2, "t2"), 3_600_000)
+                .expect("granted")
+                .instances
+                .len(),
+            1
+        );
+        assert_eq!(world.cost_micro_usd(3_600_000), 4 * 14_400_000);
+    }
+
+    #[test]
+    fn a_bad_spec_names_every_field() {
+        let mut bad = spec();
+        bad.groups[0].offerings[0].cpus = 0;
+        bad.groups[0].offerings[0].gpu_model.clear();
+        bad.groups.push(bad.groups[0].clone());
+        let fields: Vec<_> = bad.errors().into_iter().map(|e| e.field).collect();
+        assert!(
+            fields.contains(&"group[0].offering[0].cpus".to_owned()),
+            "{fields:?}"
+        );
+        assert!(
+            fields.contains(&"group[0].offering[0].gpu_model".to_owned()),
+            "{fields:?}"
+        );
+        assert!(fields.contains(&"group[1].name".to_owned()), "{fields:?}");
+    }
+}
