@@ -1,0 +1,154 @@
+//! Tests of the config file: the example, and a table of what is refused with line and fix.
+
+use super::live::{Live, LiveNode, against_live};
+use super::*;
+use drover_core::model::{InstanceId, Mode, NodeId, PoolId, Quota};
+
+const EXAMPLE: &str = include_str!("../../drover.example.toml");
+
+fn pool(more: &str) -> String {
+    format!(
+        "[[pool]]\nname = \"a\"\nkind = \"asg\"\nsite = \"s\"\nregion = \"r\"\ngroup = \"g\"\nmax = 5\n{more}"
+    )
+}
+
+#[test]
+fn the_example_is_the_contract() {
+    let config = parse(EXAMPLE).expect("the example is right");
+    assert_eq!(config.control, Control::default());
+    assert_eq!(config.pools.len(), 3);
+    let rack = config.pool(&PoolId::from("rack")).expect("rack");
+    assert_eq!((rack.mode, rack.max), (Mode::Full, 2));
+    let PoolSource::Static(hosts) = &rack.source else {
+        panic!("static")
+    };
+    assert_eq!(hosts.allocatable.gpus, 4);
+    assert_eq!(hosts.allocatable.memory.0, 64 << 30);
+    let p2 = config.pool(&PoolId::from("p2-usw2")).expect("p2");
+    assert_eq!((p2.mode, p2.quota), (Mode::Observe, Quota::Percent(10)));
+}
+
+#[test]
+fn every_commented_key_of_the_example_is_read() {
+    let text: String = EXAMPLE
+        .lines()
+        .map(|line| {
+            let bare = line.trim_start_matches("# ");
+            let key = bare.split(" = ").next().unwrap_or_default();
+            let is_key = bare.contains(" = ")
+                && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+                && key != "world"
+                && key != "plans_dir";
+            if line.starts_with("# ") && !is_key {
+                String::from("\n")
+            } else {
+                format!("{bare}\n")
+            }
+        })
+        .collect();
+    let config = parse(&text).expect("every key is known");
+    assert_eq!(config.control.max_gpus, Some(2_000));
+    assert_eq!(config.pools[1].prices["p2.16xlarge"], MicroUsd(14_400_000));
+}
+
+#[test]
+fn what_is_refused_and_how_to_mend_it() {
+    let two = |second: &str| format!("{}{}", pool(""), second);
+    for (text, line, key, says) in [
+        ("[server]\nlisten_on = \"x\"\n".to_owned(), 2, "server.listen_on", "unknown key"),
+        ("[control]\nintervall = \"1s\"\n".to_owned(), 2, "control.intervall", "did you mean interval?"),
+        ("[control]\ninterval = 10\n".to_owned(), 2, "control.interval", "write \"10s\""),
+        ("[control]\ninterval = \"10\"\n".to_owned(), 2, "control.interval", "no unit"),
+        ("[control]\nbreaker_fleet_percent = 60\n".to_owned(), 2, "control.breaker_fleet_percent", "from 1 to 50"),
+        ("[control]\nsilence = \"5s\"\n".to_owned(), 1, "control.silence", "at least twice"),
+        ("[server]\nstate_dir = \"here\"\n".to_owned(), 2, "server.state_dir", "absolute"),
+        ("[server]\nlisten = \"7443\"\n".to_owned(), 2, "server.listen", "no address"),
+        (pool("min = 6\n"), 8, "pool[0].min", "above max 5"),
+        (pool("idle_after = \"10\"\n"), 8, "pool[0].idle_after", "no unit"),
+        (pool("removal_quota = \"10\"\n"), 8, "pool[0].removal_quota", "percentage"),
+        (pool("mode = \"on\"\n"), 8, "pool[0].mode", "\"observe\""),
+        (pool("prices = { x = -1.0 }\n"), 8, "pool[0].prices.x", "no amount"),
+        (pool("labels = { x = 1 }\n"), 8, "pool[0].labels.x", "is a"),
+        (pool("").replace("\"a\"", "\"\""), 2, "pool[0].name", "is empty"),
+        (pool("").replace("\"a\"", "\"a b/c\""), 2, "pool[0].name", "no plain name"),
+        (pool("").replace("kind = \"asg\"\n", ""), 1, "pool[0].kind", "required"),
+        (pool("").replace("max = 5\n", ""), 1, "pool[0].max", "required"),
+        (pool("").replace("region = \"r\"\n", ""), 1, "pool[0].region", "required"),
+        (two(&pool("").replace("\"a\"", "\"b\"")), 13, "pool[1].group", "owned by pool a"),
+        (two(&pool("").replace("\"g\"", "\"h\"")), 9, "pool[1].name", "earlier pool"),
+        (
+            "[[pool]]\nname = \"a\"\nkind = \"static\"\nsite = \"s\"\nhosts = [\"x\", \"x\"]\n".to_owned(),
+            5, "pool[0].hosts", "each host once",
+        ),
+        (
+            "[[pool]]\nname = \"a\"\nkind = \"static\"\nsite = \"s\"\nhosts = []\n".to_owned(),
+            1, "pool[0].hosts", "empty list",
+        ),
+        (
+            "[[pool]]\nname = \"a\"\nkind = \"static\"\nsite = \"s\"\nhosts = [\"x\"]\nmemory = \"64\"\n".to_owned(),
+            6, "pool[0].memory", "no unit",
+        ),
+        (
+            "[[pool]]\nname = \"a\"\nkind = \"sim\"\nsite = \"s\"\ngroup = \"g\"\nmax = 1\n".to_owned(),
+            1, "sim", "kind sim",
+        ),
+        ("[sim]\ncloud = \"http://10.0.0.1:1\"\n".to_owned(), 2, "sim.cloud", "loopback"),
+        ("[server\n".to_owned(), 1, "", "TOML"),
+    ] {
+        let problems = parse(&text).expect_err(&text);
+        assert!(
+            problems.iter().any(|problem| problem.line == line
+                && problem.key == key
+                && format!("{}; {}", problem.message, problem.fix).contains(says)),
+            "{text}\n{problems:#?}"
+        );
+    }
+}
+
+#[test]
+fn all_problems_come_in_one_run_with_file_and_line() {
+    let text = format!(
+        "[control]\ninterval = 10\nno_such = 1\n{}",
+        pool("min = 6\nspare = -1\n")
+    );
+    let problems = parse(&text).expect_err("four problems");
+    let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [2, 3, 11, 12]);
+    let shown = ConfigError::Wrong {
+        path: "/etc/drover.toml".into(),
+        problems,
+    }
+    .to_string();
+    assert!(
+        shown.starts_with("/etc/drover.toml:2: control.interval has no unit: 10; write \"10s\"")
+    );
+    assert_eq!(shown.lines().count(), 4);
+}
+
+#[test]
+fn a_config_push_shows_what_is_gained_and_lost() {
+    let config = parse(EXAMPLE).expect("the example is right");
+    let node = |id: &str, name: &str, pool: &str| LiveNode {
+        id: NodeId::from(id),
+        name: name.to_owned(),
+        pool: Some(PoolId::from(pool)),
+    };
+    let live = Live {
+        pools: ["rack", "p2-usw2", "old"].map(PoolId::from).into(),
+        nodes: vec![
+            node("n1", "titan-01", "rack"),
+            node("n2", "titan-09", "rack"),
+            node("n3", "ip-1", "old"),
+        ],
+    };
+    let found = against_live(&config, &live);
+    assert_eq!(found.pools_gained, [PoolId::from("sim-a")]);
+    assert_eq!(found.pools_lost, [PoolId::from("old")]);
+    assert_eq!(
+        found.hosts_gained,
+        [(PoolId::from("rack"), InstanceId::from("titan-02"))]
+    );
+    assert_eq!(found.nodes_lost.len(), 2);
+    assert!(!found.is_empty());
+    assert_eq!(found.lines().len(), 5);
+}
