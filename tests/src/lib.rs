@@ -1,1 +1,6 @@
-//! Skeleton.
+//! What the end-to-end suites share: the peers that they run against, and peers of our own.
+//!
+//! Used by tests only. It must not depend on the coordinator, so that the coordinator's tests can use it.
+
+pub mod aws_proxy;
+pub mod moto;

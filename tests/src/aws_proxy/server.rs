@@ -1,0 +1,307 @@
+//! The server: takes calls, lets faults strike, hands the rest to the actions or to moto.
+//!
+//! Started by `AwsProxy`. One lock per region, so that a slow region does not hold up the others.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+use super::group_view::GroupView;
+use super::ledger::{Ledger, Mutation};
+use super::query::{Query, Reply};
+use super::scenario::{Effect, Scenario, concerns};
+use super::state::{RegionState, now_unix_ms};
+use super::upstream::Upstream;
+use super::{describe, desired, launch, terminate};
+
+type RegionLock = Arc<tokio::sync::Mutex<RegionState>>;
+
+/// Everything that the proxy's calls share.
+pub(super) struct Proxy {
+    upstream: Upstream,
+    scenario: Mutex<Scenario>,
+    /// Matching calls so far, by fault.
+    struck: Mutex<Vec<u32>>,
+    ledger: Mutex<Ledger>,
+    regions: Mutex<BTreeMap<String, RegionLock>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An error of the proxy or of moto: a server error with a code, so that nobody takes it for something else.
+pub(super) fn internal(query: &Query, text: &str) -> Reply {
+    Reply::error(query, 500, "InternalFailure", text)
+}
+
+impl Proxy {
+    pub(super) fn new(moto: &str, scenario: Scenario) -> Self {
+        let struck = vec![0; scenario.faults.len()];
+        Self {
+            upstream: Upstream::new(moto),
+            scenario: Mutex::new(scenario),
+            struck: Mutex::new(struck),
+            ledger: Mutex::default(),
+            regions: Mutex::default(),
+        }
+    }
+
+    pub(super) fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    /// Not to be held across an await.
+    pub(super) fn scenario(&self) -> MutexGuard<'_, Scenario> {
+        lock(&self.scenario)
+    }
+
+    /// Not to be held across an await.
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
+    }
+
+    pub(super) fn region(&self, name: &str) -> RegionLock {
+        lock(&self.regions)
+            .entry(name.to_owned())
+            .or_default()
+            .clone()
+    }
+
+    /// Replaces the scenario and begins to count faults anew; unfilled wishes are tried at once.
+    pub(super) async fn set(&self, scenario: Scenario) {
+        *lock(&self.struck) = vec![0; scenario.faults.len()];
+        *self.scenario() = scenario;
+        let regions: Vec<RegionLock> = lock(&self.regions).values().cloned().collect();
+        for region in regions {
+            for group in region.lock().await.groups.values_mut() {
+                group.retry_at = group.retry_at.map(|_| std::time::Instant::now());
+            }
+        }
+    }
+
+    /// Lets moto start `count` more instances in the group and gives their ids.
+    pub(super) async fn grow(
+        &self,
+        state: &mut RegionState,
+        region: &str,
+        group: &GroupView,
+        name: &str,
+        count: u32,
+        zone: &str,
+    ) -> Result<Vec<String>, String> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let desired = (group.count() + count).to_string();
+        let params = [
+            ("AutoScalingGroupName", name),
+            ("DesiredCapacity", desired.as_str()),
+        ];
+        self.upstream
+            .autoscaling(region, "SetDesiredCapacity", &params)
+            .await?;
+        let after = GroupView::read(&self.upstream, region, name)
+            .await?
+            .map(|g| g.ids)
+            .unwrap_or_default();
+        let new: Vec<String> = after
+            .into_iter()
+            .filter(|id| !group.ids.contains(id))
+            .collect();
+        let timing = self.scenario().timing(region, name);
+        state.note_new(&new, &timing, Some(zone), Some(&group.instance_type));
+        Ok(new)
+    }
+
+    /// The effect of the first fault that is due for this call; every matching one counts it.
+    fn strike(&self, query: &Query) -> Effect {
+        let scenario = self.scenario();
+        let mut struck = lock(&self.struck);
+        let mut effect = Effect::None;
+        for (fault, count) in scenario.faults.iter().zip(struck.iter_mut()) {
+            let matches = concerns(fault.action.as_ref(), &query.action)
+                && concerns(fault.region.as_ref(), &query.region)
+                && concerns(fault.group.as_ref(), query.group());
+            if !matches {
+                continue;
+            }
+            *count += 1;
+            let from = fault.from.unwrap_or(1);
+            let due = *count >= from
+                && fault
+                    .times
+                    .is_none_or(|times| *count < from.saturating_add(times));
+            if due && effect == Effect::None {
+                effect = fault.effect.clone();
+            }
+        }
+        effect
+    }
+
+    fn note(&self, query: &Query) {
+        let mut ledger = self.ledger();
+        *ledger.calls.entry(query.action.clone()).or_default() += 1;
+        if query.action.starts_with("Describe") {
+            return;
+        }
+        let what = ["RequestedCapacity", "DesiredCapacity", "InstanceId"]
+            .iter()
+            .map(|k| query.get(k))
+            .find(|v| !v.is_empty());
+        ledger.mutations.push(Mutation {
+            at_unix_ms: now_unix_ms(),
+            region: query.region.clone(),
+            action: query.action.clone(),
+            group: query.group().to_owned(),
+            what: what.unwrap_or_default().to_owned(),
+            zone: query.list("AvailabilityZones").join(","),
+            token: query.get("ClientToken").to_owned(),
+        });
+    }
+
+    /// `None` ends the connection without an answer.
+    async fn answer(&self, query: &Query) -> Option<Reply> {
+        self.note(query);
+        let effect = self.strike(query);
+        match effect {
+            Effect::Drop => return None,
+            Effect::Html { status } => {
+                let body =
+                    "<!doctype html>\n<html lang=en>\n<title>500 Internal Server Error</title>\n"
+                        .to_owned();
+                return Some(Reply {
+                    content_type: "text/html",
+                    ..Reply::xml(status, body)
+                });
+            }
+            Effect::Error {
+                status,
+                code,
+                message,
+            } => return Some(Reply::error(query, status, &code, &message)),
+            Effect::Latency { ms } => tokio::time::sleep(Duration::from_millis(ms)).await,
+            Effect::None | Effect::ReplyLost | Effect::ReplyLate { .. } => {}
+        }
+        let reply = self
+            .act(query)
+            .await
+            .unwrap_or_else(|e| internal(query, &e));
+        match effect {
+            Effect::ReplyLost => None,
+            Effect::ReplyLate { ms } => {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+                Some(reply)
+            }
+            _ => Some(reply),
+        }
+    }
+
+    async fn act(&self, query: &Query) -> Result<Reply, String> {
+        desired::fill_due(self, &query.region).await?;
+        match query.action.as_str() {
+            "LaunchInstances" => Ok(launch::launch_instances(self, query).await),
+            "SetDesiredCapacity" => desired::set_desired(self, query).await,
+            "TerminateInstanceInAutoScalingGroup" => terminate::terminate(self, query).await,
+            "CreateAutoScalingGroup" | "UpdateAutoScalingGroup" => {
+                terminate::put_group(self, query).await
+            }
+            "SetInstanceProtection" => terminate::protect(self, query).await,
+            "DescribeAutoScalingGroups" => describe::groups(self, query).await,
+            "DescribeScalingActivities" => describe::activities(self, query).await,
+            "DescribeInstances" => describe::instances(self, query).await,
+            _ => self.upstream.forward(query).await,
+        }
+    }
+
+    /// The admin path.
+    async fn admin(&self, method: &Method, path: &str, body: &[u8]) -> Reply {
+        match (method.as_str(), path) {
+            ("GET", "/__proxy/health") => Reply::json(200, "{\"ok\":true}".to_owned()),
+            ("GET", "/__proxy/ledger") => {
+                let text = serde_json::to_string(&*self.ledger());
+                text.map_or_else(
+                    |e| Reply::json(500, format!("\"{e}\"")),
+                    |text| Reply::json(200, text),
+                )
+            }
+            ("GET", "/__proxy/scenario") => {
+                let text = serde_json::to_string(&*self.scenario());
+                text.map_or_else(
+                    |e| Reply::json(500, format!("\"{e}\"")),
+                    |text| Reply::json(200, text),
+                )
+            }
+            ("POST", "/__proxy/scenario") => match serde_json::from_slice(body) {
+                Ok(scenario) => {
+                    self.set(scenario).await;
+                    Reply::json(200, "{\"ok\":true}".to_owned())
+                }
+                Err(e) => Reply::json(
+                    400,
+                    serde_json::json!({ "error": e.to_string() }).to_string(),
+                ),
+            },
+            _ => Reply::json(404, "{\"error\":\"no such path\"}".to_owned()),
+        }
+    }
+}
+
+/// Serves until the listener's task is ended.
+pub(super) async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
+        let proxy = proxy.clone();
+        tokio::spawn(async move {
+            let service = service_fn(move |request| handle(proxy.clone(), request));
+            // An error here is a connection that ended, often on purpose.
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the scenario ends this connection without an answer")]
+struct Ended;
+
+async fn handle(
+    proxy: Arc<Proxy>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Ended> {
+    let (head, body) = request.into_parts();
+    let Ok(body) = body.collect().await.map(|b| b.to_bytes()) else {
+        return Err(Ended);
+    };
+    let reply = if head.uri.path().starts_with("/__proxy/") {
+        proxy.admin(&head.method, head.uri.path(), &body).await
+    } else {
+        let authorization = head
+            .headers
+            .get("authorization")
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or_default();
+        let query = Query::read(authorization, &body);
+        // Apart from the connection: a caller that goes away does not undo what it asked.
+        let answered = tokio::spawn({
+            let proxy = proxy.clone();
+            async move { proxy.answer(&query).await }
+        });
+        answered.await.ok().flatten().ok_or(Ended)?
+    };
+    let response = Response::builder()
+        .status(reply.status)
+        .header("content-type", reply.content_type)
+        .body(Full::new(Bytes::from(reply.body)));
+    response.map_err(|_| Ended)
+}

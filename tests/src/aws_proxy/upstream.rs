@@ -1,0 +1,127 @@
+//! The way to moto: forwards calls, and makes the proxy's own.
+//!
+//! Used by everything in the proxy that asks moto for something. It must not change what it carries.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+use super::query::{Query, Reply};
+use super::xml::Element;
+
+/// Longer than any call to moto takes, even beside a build.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A client of one moto server.
+#[derive(Clone)]
+pub(super) struct Upstream {
+    base: String,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl Upstream {
+    /// A client of the server at `base`, for instance `http://127.0.0.1:15000`.
+    pub(super) fn new(base: &str) -> Self {
+        // No idle connections are kept: the server's worker may close one just as it is used again.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build_http();
+        Self {
+            base: base.trim_end_matches('/').to_owned(),
+            client,
+        }
+    }
+
+    /// Sends one form as `service` of `region` and gives moto's answer as it is.
+    pub(super) async fn send(
+        &self,
+        region: &str,
+        service: &str,
+        body: Vec<u8>,
+    ) -> Result<Reply, String> {
+        let scope = format!(
+            "AWS4-HMAC-SHA256 Credential=proxy/20260101/{region}/{service}/aws4_request, SignedHeaders=host, Signature=0"
+        );
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(format!("{}/", self.base))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("authorization", scope)
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|e| e.to_string())?;
+        let answer = async {
+            let response = self
+                .client
+                .request(request)
+                .await
+                .map_err(|e| format!("moto: {e:?}"))?;
+            let status: StatusCode = response.status();
+            let html = response
+                .headers()
+                .get("content-type")
+                .is_some_and(|t| t.as_bytes().starts_with(b"text/html"));
+            let body = response
+                .into_body()
+                .collect()
+                .await
+                .map_err(|e| format!("moto: {e}"))?
+                .to_bytes()
+                .to_vec();
+            Ok(Reply {
+                status: status.as_u16(),
+                content_type: if html { "text/html" } else { "text/xml" },
+                body,
+            })
+        };
+        tokio::time::timeout(DEADLINE, answer)
+            .await
+            .map_err(|_| "moto: no answer in time".to_owned())?
+    }
+
+    /// Forwards a call unchanged.
+    pub(super) async fn forward(&self, query: &Query) -> Result<Reply, String> {
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(&query.params)
+            .finish();
+        self.send(&query.region, &query.service, body.into_bytes())
+            .await
+    }
+
+    /// Makes a call of Auto Scaling and reads the answer.
+    pub(super) async fn autoscaling(
+        &self,
+        region: &str,
+        action: &str,
+        params: &[(&str, &str)],
+    ) -> Result<Element, String> {
+        self.call(region, "autoscaling", "2011-01-01", action, params)
+            .await
+    }
+
+    /// Makes a call of `service` and reads the answer.
+    pub(super) async fn call(
+        &self,
+        region: &str,
+        service: &str,
+        version: &str,
+        action: &str,
+        params: &[(&str, &str)],
+    ) -> Result<Element, String> {
+        let body = form_urlencoded::Serializer::new(String::new())
+            .append_pair("Action", action)
+            .append_pair("Version", version)
+            .extend_pairs(params)
+            .finish();
+        let reply = self.send(region, service, body.into_bytes()).await?;
+        let text = String::from_utf8_lossy(&reply.body);
+        if !reply.is_ok() {
+            return Err(format!("moto: {action} gave {}: {text}", reply.status));
+        }
+        Element::parse(&text).map_err(|e| format!("moto: {action}: {e}"))
+    }
+}
