@@ -4,6 +4,7 @@
 //! core/model 0, core/rules 1, core/planner 2, config, world, ports and records 3, control and adapters 4,
 //! serve, sim and cli 5, app 6, main 7.
 
+pub mod adapters;
 pub mod config;
 pub mod ports;
 pub mod records;

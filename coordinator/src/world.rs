@@ -6,9 +6,10 @@
 pub mod generator;
 pub mod spec;
 mod state;
+mod types;
 
 pub use spec::{GroupSpec, MarketSpec, OfferingSpec, SpecError, WindowSpec, WorldSpec};
-pub use state::{
-    Ask, Granted, GroupState, InstanceRecord, InstanceStatus, Refusal, Tally, World, WorldError,
-    WorldEvent,
+pub use state::{GroupState, World};
+pub use types::{
+    Ask, Granted, InstanceRecord, InstanceStatus, Refusal, Tally, WorldError, WorldEvent,
 };

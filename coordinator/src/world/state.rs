@@ -1,114 +1,11 @@
 //! The state of a simulated cloud and what changes it.
 
 use super::generator::Generator;
-use super::spec::{GroupSpec, MarketSpec, OfferingSpec, WorldSpec};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// How an instance is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum InstanceStatus {
-    /// Boots.
-    Pending,
-    /// Runs.
-    Running,
-    /// No more.
-    Terminated,
-}
-
-/// One instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstanceRecord {
-    /// `i-` and 17 hex digits, from the seed.
-    pub id: String,
-    /// Group.
-    pub group: String,
-    /// Index of the offering in its group.
-    pub offering: usize,
-    /// Status.
-    pub status: InstanceStatus,
-    /// Milliseconds, same clock as every argument.
-    pub launched_ms: u64,
-    /// When it runs.
-    pub running_ms: u64,
-    /// When it ended.
-    pub terminated_ms: Option<u64>,
-    /// Token of its launch.
-    pub token: String,
-}
-
-/// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    /// Group.
-    pub group: String,
-    /// Type.
-    pub instance_type: String,
-    /// Zone.
-    pub zone: String,
-    /// Market.
-    pub market: MarketSpec,
-    /// How many.
-    pub count: u32,
-    /// Idempotency token.
-    pub token: String,
-}
-
-/// Why not all was granted, in AWS's words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// AWS error code.
-    pub code: String,
-    /// AWS text.
-    pub message: String,
-}
-
-/// What an ask gave. The same token gives the same answer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Granted {
-    /// New instances.
-    pub instances: Vec<String>,
-    /// Set when fewer than asked.
-    pub refusal: Option<Refusal>,
-}
-
-/// Why a call failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WorldError {
-    /// No such group.
-    #[error("AutoScalingGroup name not found - no such group: {0}")]
-    NoGroup(String),
-    /// The group has no such offering.
-    #[error("group {0} has no offering {1}")]
-    NoOffering(String, String),
-    /// The token was used for another ask.
-    #[error("the client token was used with other parameters")]
-    TokenMismatch,
-    /// No such instance, or it is gone.
-    #[error("instance {0} is not in a group or has ended")]
-    NoInstance(String),
-}
-
-/// What happened as time went on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WorldEvent {
-    /// An instance runs from now on.
-    Running(String),
-}
-
-/// What the cloud itself has counted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Instances ever launched.
-    pub launched: u32,
-    /// Instances ended.
-    pub terminated: u32,
-    /// Most at once.
-    pub peak: u32,
-    /// Regions that ever had one.
-    pub regions: BTreeSet<String>,
-    /// Asks not granted in full for want of capacity.
-    pub shortages: u32,
-}
+use super::spec::{GroupSpec, OfferingSpec, WorldSpec};
+use super::types::{
+    Ask, Granted, InstanceRecord, InstanceStatus, Refusal, Tally, WorldError, WorldEvent,
+};
+use std::collections::BTreeMap;
 
 /// A group with its instances that have not ended.
 #[derive(Debug, Clone)]
@@ -356,6 +253,7 @@ impl World {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::MarketSpec;
     use super::*;
 
     fn spec() -> WorldSpec {
