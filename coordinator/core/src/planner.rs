@@ -1,1 +1,94 @@
 //! Layer 2: `plan(&PlanInput) -> Planned`. Fit, grow, shrink, limits, check, explain.
+//!
+//! Called by control's cycle, by `drover plan --from`, by the simulator. **Invariant:** pure; same input, same plan, byte
+//! for byte. Infallible: a bad item of the input is reported in the plan and costs that item only.
+
+mod check;
+mod explain;
+mod file;
+mod fit;
+mod gangs;
+mod grow;
+mod matching;
+mod offers;
+mod report;
+mod shrink;
+mod state;
+mod targets;
+mod why;
+
+pub use check::{Violation, check, violations};
+pub use explain::{class_summary, pool_summary, render, render_action, render_stop};
+pub use file::{PlanFileError, from_input_bytes, to_bytes};
+
+use crate::model::{PlanInput, Planned};
+use state::Work;
+use std::cmp::Reverse;
+
+/// One decision, checked: actions that would violate an invariant are in `report.dropped`.
+#[must_use]
+pub fn plan(input: &PlanInput) -> Planned {
+    check(input, propose(input))
+}
+
+/// The decision before the check. For tests and for the simulator, which counts what the check would drop.
+#[must_use]
+pub fn propose(input: &PlanInput) -> Planned {
+    let mut work = Work::new(input);
+    let levels = levels(&work);
+    // First for what may really be changed; what stays without is then planned for observed pools, into `would`.
+    for would in [false, true] {
+        let mut holders = gangs::Holders::new();
+        for level in &levels {
+            gangs::place(&mut work, &level.gangs, would, &mut holders);
+            for &class in &level.singles {
+                fit::fit_class(&mut work, class, would);
+            }
+            grow::grow(&mut work, &level.singles, would);
+        }
+        if !would {
+            work.settle_real();
+        }
+    }
+    targets::stand(&mut work);
+    let shrunk = shrink::shrink(&work);
+    report::assemble(&work, shrunk)
+}
+
+/// Classes of one priority.
+struct Level {
+    /// By age, then index.
+    gangs: Vec<usize>,
+    /// Largest first, then by age, then index.
+    singles: Vec<usize>,
+}
+
+/// Highest priority first. Classes with a rule that Drover does not know are left out.
+fn levels(work: &Work<'_>) -> Vec<Level> {
+    let classes = &work.input.classes;
+    let mut by_priority = std::collections::BTreeMap::new();
+    for (i, class) in classes.iter().enumerate() {
+        if class.count == 0 || work.unknown_rule(i) {
+            continue;
+        }
+        let level = by_priority
+            .entry(Reverse(class.priority))
+            .or_insert_with(|| Level {
+                gangs: Vec::new(),
+                singles: Vec::new(),
+            });
+        if class.gang.is_some() {
+            level.gangs.push(i)
+        } else {
+            level.singles.push(i)
+        }
+    }
+    let mut levels: Vec<Level> = by_priority.into_values().collect();
+    for level in &mut levels {
+        level.gangs.sort_by_key(|i| (classes[*i].submitted, *i));
+        level
+            .singles
+            .sort_by_key(|i| (grow::size_key(&classes[*i]), classes[*i].submitted, *i));
+    }
+    levels
+}

@@ -429,6 +429,21 @@ pub enum Reason {
         /// How many.
         count: u32,
     },
+    /// The pool could serve a unit, but its nodes have no room left and no more can be had.
+    NoRoom {
+        /// Pool.
+        pool: PoolId,
+    },
+    /// The pool has as many nodes as it needs: asked for in this plan.
+    Growing {
+        /// Nodes.
+        nodes: u32,
+    },
+    /// Nodes of the pool begin to leave in this plan.
+    Shrinking {
+        /// Nodes.
+        nodes: u32,
+    },
     /// The fleet has no pool of its own.
     NoPools,
 }

@@ -1,0 +1,400 @@
+//! Reasons as text: the only place. Used by the CLI, the dashboard, events and logs. `now` turns moments into words.
+
+use crate::model::{
+    Action, Bytes, ClassOutcome, FailureKind, Mode, PoolOutcome, Reason, Resources, Source, Stop,
+    UnixMs,
+};
+
+/// One reason in words a researcher understands.
+#[must_use]
+pub fn render(reason: &Reason, now: UnixMs) -> String {
+    match reason {
+        Reason::Demand {
+            sources,
+            units,
+            minimum,
+            spare,
+        } => {
+            let mut parts = Vec::new();
+            if *units > 0 {
+                parts.push(format!("{} for {}", plural(*units, "unit"), names(sources)));
+            }
+            if *minimum > 0 {
+                parts.push(format!("{minimum} for the minimum"));
+            }
+            if *spare > 0 {
+                parts.push(format!("{spare} as spare"));
+            }
+            if parts.is_empty() {
+                "for demand".to_owned()
+            } else {
+                parts.join(", ")
+            }
+        }
+        Reason::Probe { failure } => format!("probe after {}", failure_name(*failure)),
+        Reason::IdleSince { since } => format!(
+            "idle since {} ({})",
+            clock(*since, now),
+            span(now.since(*since).0)
+        ),
+        Reason::Faulty { what } => format!("faulty: {what}"),
+        Reason::DrainedEmpty => "drained and empty".to_owned(),
+        Reason::Free => "free".to_owned(),
+        Reason::Working { what } => format!("works: {}", listed(what)),
+        Reason::UnderUsedOccupied { what } => format!("under-used, occupied: {}", listed(what)),
+        Reason::WitnessMissing { why } => format!("counts as busy: {why}"),
+        Reason::HeldBy { requests } => format!("held by {}", requests.join(", ")),
+        Reason::IdleUntil { until } => format!("idle, may go at {}", clock(*until, now)),
+        Reason::KeptForDemand { source } => format!("kept for {}", source_name(source)),
+        Reason::KeptAsSpare => "kept as spare".to_owned(),
+        Reason::AtMinimum => "at minimum".to_owned(),
+        Reason::QuotaUsed { quota } => format!("removal quota of {quota} at once is used up"),
+        Reason::CordonedByPerson { who } => format!("cordoned by {who}: neither used nor touched"),
+        Reason::Unreachable => "unreachable: neither used nor touched".to_owned(),
+        Reason::Foreign => "foreign: used, never touched".to_owned(),
+        Reason::Draining { reason } => format!("draining: {reason}"),
+        Reason::Coming { deadline } => format!("coming, by {}", clock(*deadline, now)),
+        Reason::NotThere => "leaving, gone or off".to_owned(),
+        Reason::ModeForbids { mode } => mode_text(*mode).to_owned(),
+        Reason::Stopped { stop } => render_stop(stop),
+        Reason::NotRemovable => "cannot be removed".to_owned(),
+        Reason::AtMaximum { pool, max } => format!("{pool} is at its maximum of {max}"),
+        Reason::OverBudget { what } => format!("the fleet's limit of {what} is reached"),
+        Reason::OutOfCapacity {
+            offering,
+            failure,
+            next_probe,
+            message,
+        } => {
+            let said = if message.is_empty() {
+                String::new()
+            } else {
+                format!(": {message}")
+            };
+            let until = if *next_probe > now {
+                format!("until {}", clock(*next_probe, now))
+            } else {
+                "its probe is under way".to_owned()
+            };
+            format!(
+                "{offering} is out of capacity, {until} ({}{said})",
+                failure_name(*failure)
+            )
+        }
+        Reason::PoolDiffers { pool, what } => format!("{pool} does not fit: {what}"),
+        Reason::UnknownType {
+            pool,
+            instance_type,
+        } => format!("{pool} skipped: unknown type {instance_type}"),
+        Reason::NoPoolOffers { unit, wants } => {
+            let more = if wants.is_empty() {
+                String::new()
+            } else {
+                format!(" with {wants}")
+            };
+            format!("no pool offers {}{more}", amount(unit))
+        }
+        Reason::GangShort { min, could, place } => {
+            let at = if place.is_empty() {
+                "anywhere".to_owned()
+            } else {
+                format!("in {place}")
+            };
+            format!("needs {min} at once, {could} can be had {at}")
+        }
+        Reason::GangWaitsForGang { source } => format!(
+            "waits for the gang of {}, which is first",
+            source_name(source)
+        ),
+        Reason::UnsupportedRule { rule } => format!("has a rule that Drover does not know: {rule}"),
+        Reason::BelowTarget { minimum, spare } => below(*minimum, *spare),
+        Reason::Settled => "nothing to do".to_owned(),
+        Reason::BadInput { what } => format!("ignored: {what}"),
+        Reason::PoolStopped { pool, stop } => format!("{pool}: {}", render_stop(stop)),
+        Reason::PoolMode { pool, mode } => format!("{pool}: {}", mode_text(*mode)),
+        Reason::FitsNow { units, nodes } => format!(
+            "{} on {} now",
+            plural(*units, "unit"),
+            plural(*nodes, "node")
+        ),
+        Reason::AskedFor { pool, nodes, ready } => {
+            let when = if *ready > now {
+                format!("in about {}", span(ready.0 - now.0))
+            } else {
+                "at any moment".to_owned()
+            };
+            format!("{pool} asked for {nodes}, first ready {when}")
+        }
+        Reason::GangHolds { units, until } => {
+            format!(
+                "{} held for it until {} at most",
+                plural(*units, "unit"),
+                clock(*until, now)
+            )
+        }
+        Reason::HoldOver { since } => format!(
+            "its hold since {} is over: the part it had is lent",
+            clock(*since, now)
+        ),
+        Reason::WholeElsewhere { place } => format!("moves: it can be whole in {place}"),
+        Reason::NotJoined => "launched, its agent has not enrolled".to_owned(),
+        Reason::NotReady => "joined, not ready (its GPUs are not all there)".to_owned(),
+        Reason::CheckDropped { invariant, why } => {
+            format!("dropped by the check of {invariant}: {why}")
+        }
+        Reason::Unexplained => {
+            "no reason known: a fault of the planner, please report the saved plan".to_owned()
+        }
+        Reason::More { count } => format!("and {count} more"),
+        Reason::NoRoom { pool } => format!("{pool} has no room left and no more nodes to ask for"),
+        Reason::Growing { nodes } => format!("asks for {}", plural(*nodes, "node")),
+        Reason::Shrinking { nodes } => format!("{} leave", plural(*nodes, "node")),
+        Reason::NoPools => "the fleet has no pool of its own".to_owned(),
+    }
+}
+
+/// What stops a pool.
+#[must_use]
+pub fn render_stop(stop: &Stop) -> String {
+    match stop {
+        Stop::Frozen { by, why } => format!("frozen by {by}{}", because(why)),
+        Stop::Paused { by, why } => format!("paused by {by}{}", because(why)),
+        Stop::NeverJoined { misses } => {
+            format!("paused: never joined ({misses} launches in a row)")
+        }
+        Stop::Failed { failure, why } => {
+            format!("stopped: {}{}", failure_name(*failure), because(why))
+        }
+        Stop::SiteSilent => {
+            "its whole site is silent: nothing is bought and nothing removed".to_owned()
+        }
+        Stop::Stale {
+            may_grow: true,
+            why,
+        } => format!("no removal on old data{}", because(why)),
+        Stop::Stale {
+            may_grow: false,
+            why,
+        } => format!("could not be read{}", because(why)),
+        Stop::NoRemoval { why } => format!("no removal{}", because(why)),
+        Stop::NotOurs { why } => format!("not ours{}", because(why)),
+    }
+}
+
+/// One action with its reason.
+#[must_use]
+pub fn render_action(action: &Action, now: UnixMs) -> String {
+    match action {
+        Action::Uncordon { node, reason } => format!("uncordon {node}: {}", render(reason, now)),
+        Action::Launch {
+            pool,
+            offering,
+            count,
+            reason,
+            ..
+        } => {
+            format!(
+                "launch {count} in {pool} ({offering}): {}",
+                render(reason, now)
+            )
+        }
+        Action::Release { request, reason } => {
+            format!("release {request}: {}", render(reason, now))
+        }
+        Action::Drain { node, reason } => format!("drain {node}: {}", render(reason, now)),
+        Action::Leave { node, reason } => format!("remove {node}: {}", render(reason, now)),
+    }
+}
+
+/// A class on one line: "needs 8 GPUs; 2 of 3 placed; p3-usw2 is out of capacity until 14:05 UTC".
+#[must_use]
+pub fn class_summary(unit: &Resources, outcome: &ClassOutcome, now: UnixMs) -> String {
+    let placed = outcome.fitted + outcome.coming + outcome.grown;
+    let total = placed + outcome.unplaced;
+    let mut parts = vec![
+        format!("needs {}", amount(unit)),
+        format!("{placed} of {total} placed"),
+    ];
+    if outcome.impossible {
+        parts.push("can never be served as it is".to_owned());
+    }
+    parts.extend(outcome.reasons.iter().map(|r| render(r, now)));
+    parts.join("; ")
+}
+
+/// A pool on one line.
+#[must_use]
+pub fn pool_summary(outcome: &PoolOutcome, now: UnixMs) -> String {
+    let all: Vec<String> = outcome.reasons.iter().map(|r| render(r, now)).collect();
+    all.join("; ")
+}
+
+/// An amount in words: "8 GPUs, 4 CPUs, 16 GiB".
+fn amount(unit: &Resources) -> String {
+    let mut parts = Vec::new();
+    if unit.gpus > 0 {
+        parts.push(plural(unit.gpus, "GPU"));
+    }
+    if unit.cpu.0 > 0 {
+        let (whole, rest) = (unit.cpu.0 / 1000, unit.cpu.0 % 1000);
+        let text = if rest == 0 {
+            whole.to_string()
+        } else {
+            format!("{whole}.{rest:03}")
+                .trim_end_matches('0')
+                .to_owned()
+        };
+        parts.push(format!("{text} CPU"));
+    }
+    if unit.memory.0 > 0 {
+        parts.push(bytes(unit.memory));
+    }
+    parts.extend(unit.extended.iter().map(|(name, n)| format!("{n} {name}")));
+    if parts.is_empty() {
+        "a node".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+fn bytes(n: Bytes) -> String {
+    const MIB: u64 = 1 << 20;
+    match n.0 {
+        b if b >= 1024 * MIB && b % (1024 * MIB) == 0 => format!("{} GiB", b / (1024 * MIB)),
+        b if b >= MIB => format!("{} MiB", b.div_ceil(MIB)),
+        b => format!("{b} bytes"),
+    }
+}
+
+/// A moment in UTC; the date only when it is another day.
+fn clock(at: UnixMs, now: UnixMs) -> String {
+    const DAY_MS: u64 = 86_400_000;
+    let minutes = at.0 % DAY_MS / 60_000;
+    let time = format!("{:02}:{:02} UTC", minutes / 60, minutes % 60);
+    if at.0 / DAY_MS == now.0 / DAY_MS {
+        return time;
+    }
+    let (year, month, day) = civil(at.0 / DAY_MS);
+    format!("{year:04}-{month:02}-{day:02} {time}")
+}
+
+/// Year, month and day of a day since 1970 (Howard Hinnant's days-to-civil, for days not before 1970).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let z = days + 719_468;
+    let era = z / 146_097;
+    let doe = z % 146_097;
+    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    (
+        yoe + era * 400 + u64::from(month <= 2),
+        month,
+        doy - (153 * mp + 2) / 5 + 1,
+    )
+}
+
+fn span(ms: u64) -> String {
+    match ms / 1000 {
+        s if s < 120 => format!("{s} s"),
+        s if s < 7_200 => format!("{} min", s / 60),
+        s => format!("{} h", s / 3_600),
+    }
+}
+
+fn plural(n: u32, word: &str) -> String {
+    if n == 1 {
+        format!("1 {word}")
+    } else {
+        format!("{n} {word}s")
+    }
+}
+
+fn source_name(source: &Source) -> String {
+    match source {
+        Source::Request(name) => format!("request {name}"),
+        Source::Scheduler(name) => name.clone(),
+    }
+}
+
+fn names(sources: &[Source]) -> String {
+    if sources.is_empty() {
+        return "demand".to_owned();
+    }
+    let all: Vec<String> = sources.iter().map(source_name).collect();
+    all.join(", ")
+}
+
+fn listed(what: &[String]) -> String {
+    if what.is_empty() {
+        "something".to_owned()
+    } else {
+        what.join(", ")
+    }
+}
+
+fn because(why: &str) -> String {
+    if why.is_empty() {
+        String::new()
+    } else {
+        format!(": {why}")
+    }
+}
+
+fn below(minimum: u32, spare: u32) -> String {
+    match (minimum, spare) {
+        (0, s) => format!("{s} short of its spare"),
+        (m, 0) => format!("{m} below minimum"),
+        (m, s) => format!("{m} below minimum, {s} short of its spare"),
+    }
+}
+
+fn mode_text(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Observe => "in mode observe: planned, not done",
+        Mode::Grow => "in mode grow: never removes",
+        Mode::Full => "in mode full",
+    }
+}
+
+/// A kind of failure in words.
+fn failure_name(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Shortage => "shortage",
+        FailureKind::Quota => "quota",
+        FailureKind::Price => "spot price",
+        FailureKind::Config => "config",
+        FailureKind::Permission => "permission",
+        FailureKind::Suspended => "launch suspended",
+        FailureKind::Throttle => "throttled",
+        FailureKind::Transient => "passing trouble",
+        FailureKind::NeverJoined => "never joined",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_in_words() {
+        let now = UnixMs(1_764_425_100_000); // 2025-11-29 14:05 UTC
+        assert_eq!(clock(now, now), "14:05 UTC");
+        assert_eq!(clock(UnixMs(0), now), "1970-01-01 00:00 UTC");
+        assert_eq!(clock(UnixMs(951_782_400_000), now), "2000-02-29 00:00 UTC");
+    }
+
+    #[test]
+    fn a_shortage_in_words_a_researcher_understands() {
+        let reason = Reason::OutOfCapacity {
+            offering: "p3-usw2".into(),
+            failure: FailureKind::Shortage,
+            next_probe: UnixMs(1_764_425_100_000),
+            message: "no sufficient capacity".to_owned(),
+        };
+        assert_eq!(
+            render(&reason, UnixMs(1_764_425_000_000)),
+            "p3-usw2 is out of capacity, until 14:05 UTC (shortage: no sufficient capacity)"
+        );
+    }
+}

@@ -1,0 +1,343 @@
+//! What can be asked: offerings with their price, what memory allows of them, and the ledger of every limit (pool
+//! maximum, fleet budget, ration). Grow, gangs and targets take from one ledger.
+
+use super::matching::Place;
+use super::state::{At, Tier, Work, growth_stop, intern, is_present};
+use crate::model::{
+    Class, FailureKind, Market, MemoryEntry, MicroUsd, Mode, OfferingId, PoolInput, Reason,
+    Resources, Steering,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most nodes that one plan asks for or counts as coming: a guard against absurd input, far above any fleet
+/// (DESIGN 10 plans for 10,000).
+pub(super) const MAX_NODES: u32 = 100_000;
+
+/// One thing to ask for.
+#[derive(Debug, Clone)]
+pub(super) struct Offer<'a> {
+    pub pool: usize,
+    pub id: &'a OfferingId,
+    pub kind: usize,
+    /// What one node gives; absent: unknown type, never asked.
+    pub alloc: Option<Resources>,
+    pub price: u64,
+    /// 0 owned, 1 reserved, 2 paid by the hour (I12).
+    pub tier: u8,
+    /// The pool is observed: only in `would`.
+    pub would: bool,
+    /// How it failed, when this ask is a probe.
+    pub probe: Option<FailureKind>,
+    /// Why it may not be asked now.
+    pub closed: Option<Reason>,
+    /// Most that memory and stock allow.
+    pub most: u32,
+    pub boot: u64,
+}
+
+impl Offer<'_> {
+    /// Units of a class on one empty node; the class must match the kind.
+    pub fn times(&self, class: &Class) -> u32 {
+        let Some(alloc) = &self.alloc else { return 0 };
+        if class.whole_node {
+            return u32::from(class.unit.fits(alloc));
+        }
+        let fits = class.unit.times(alloc);
+        match class.constraints.max_per_node {
+            0 => fits,
+            most => fits.min(most),
+        }
+    }
+}
+
+/// What is left of every limit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger {
+    pub offer: Vec<u32>,
+    pub pool: Vec<u32>,
+    pub cost: Option<u64>,
+    pub gpus: Option<u64>,
+    pub nodes: u32,
+}
+
+impl Ledger {
+    /// Nodes of an offer that may still be asked for.
+    pub fn room(&self, offers: &[Offer<'_>], offer: usize) -> u32 {
+        let o = &offers[offer];
+        let Some(alloc) = &o.alloc else { return 0 };
+        if o.closed.is_some() {
+            return 0;
+        }
+        let mut most = self.offer[offer].min(self.pool[o.pool]).min(self.nodes);
+        let mut bound = |left: Option<u64>, each: u64| {
+            if let Some(times) = left.and_then(|l| l.checked_div(each)) {
+                most = most.min(u32::try_from(times).unwrap_or(u32::MAX));
+            }
+        };
+        bound(self.cost, o.price);
+        bound(self.gpus, u64::from(alloc.gpus));
+        most
+    }
+
+    /// Books nodes; the caller has asked `room`.
+    pub fn take(&mut self, offers: &[Offer<'_>], offer: usize, nodes: u32) {
+        let o = &offers[offer];
+        self.offer[offer] = self.offer[offer].saturating_sub(nodes);
+        self.pool[o.pool] = self.pool[o.pool].saturating_sub(nodes);
+        self.nodes = self.nodes.saturating_sub(nodes);
+        let n = u64::from(nodes);
+        let gpus = o.alloc.as_ref().map_or(0, |a| u64::from(a.gpus));
+        self.cost = self
+            .cost
+            .map(|c| c.saturating_sub(o.price.saturating_mul(n)));
+        self.gpus = self.gpus.map(|g| g.saturating_sub(gpus.saturating_mul(n)));
+    }
+
+    /// Gives back what was booked.
+    pub fn give_back(&mut self, offers: &[Offer<'_>], offer: usize, nodes: u32) {
+        let o = &offers[offer];
+        self.offer[offer] = self.offer[offer].saturating_add(nodes);
+        self.pool[o.pool] = self.pool[o.pool].saturating_add(nodes);
+        self.nodes = self.nodes.saturating_add(nodes);
+        let n = u64::from(nodes);
+        let gpus = o.alloc.as_ref().map_or(0, |a| u64::from(a.gpus));
+        self.cost = self
+            .cost
+            .map(|c| c.saturating_add(o.price.saturating_mul(n)));
+        self.gpus = self.gpus.map(|g| g.saturating_add(gpus.saturating_mul(n)));
+    }
+}
+
+/// All offers of all pools, in the input's order.
+pub(super) fn collect<'a>(
+    work: &Work<'a>,
+    keys: &BTreeSet<&'a str>,
+    kind_index: &mut BTreeMap<Place<'a>, usize>,
+) -> Vec<Offer<'a>> {
+    let mut memory: BTreeMap<&OfferingId, &MemoryEntry> = BTreeMap::new();
+    for entry in &work.input.memory {
+        memory.entry(&entry.offering).or_insert(entry);
+    }
+    let mut outstanding: BTreeMap<&OfferingId, u32> = BTreeMap::new();
+    for launch in &work.input.launches {
+        if launch.deadline > work.input.now {
+            let sum = outstanding.entry(&launch.offering).or_default();
+            *sum = sum.saturating_add(launch.count);
+        }
+    }
+    let mut offers = Vec::new();
+    for (&id, &p) in &work.pool_index {
+        let pool = &work.input.pools[p];
+        debug_assert_eq!(*id, pool.id);
+        let mut seen = BTreeSet::new();
+        let one_each = pool.steering != Steering::Group || pool.offerings.len() < 2;
+        for offering in &pool.offerings {
+            if !seen.insert(&offering.id) {
+                continue;
+            }
+            let (alloc, price, zone, model) = if one_each {
+                (
+                    offering.allocatable.clone(),
+                    offering.price,
+                    offering.zone.as_str(),
+                    offering.gpu_model.as_str(),
+                )
+            } else if seen.len() == 1 {
+                let (alloc, price) = smallest(pool);
+                let same = |get: fn(&crate::model::Offering) -> &str| {
+                    pool.offerings.iter().all(|o| get(o) == get(offering))
+                };
+                let zone = if same(|o| &o.zone) {
+                    offering.zone.as_str()
+                } else {
+                    ""
+                };
+                let model = if same(|o| &o.gpu_model) {
+                    offering.gpu_model.as_str()
+                } else {
+                    ""
+                };
+                (alloc, price, zone, model)
+            } else {
+                break;
+            };
+            let mut offer = Offer {
+                pool: p,
+                id: &offering.id,
+                kind: intern(
+                    kind_index,
+                    Place::of_offering(pool, zone, &offering.instance_type, model, keys),
+                ),
+                alloc,
+                price: price.0,
+                tier: match offering.market {
+                    Market::Owned => 0,
+                    Market::Reserved => 1,
+                    Market::Spot | Market::OnDemand => 2,
+                },
+                would: pool.mode == Mode::Observe,
+                probe: None,
+                closed: None,
+                most: offering.available.unwrap_or(u32::MAX),
+                boot: offering.boot.0,
+            };
+            limit(
+                &mut offer,
+                work,
+                pool,
+                memory.get(&offering.id).copied(),
+                &outstanding,
+            );
+            offers.push(offer);
+        }
+    }
+    offers
+}
+
+/// Stops and capacity memory.
+fn limit<'a>(
+    offer: &mut Offer<'a>,
+    work: &Work<'a>,
+    pool: &PoolInput,
+    entry: Option<&MemoryEntry>,
+    outstanding: &BTreeMap<&OfferingId, u32>,
+) {
+    if let Some(stop) = growth_stop(pool) {
+        offer.closed = Some(Reason::PoolStopped {
+            pool: pool.id.clone(),
+            stop: stop.clone(),
+        });
+    } else if offer.alloc.is_none() {
+        let itype = pool.offerings.iter().find(|o| o.id == *offer.id);
+        offer.closed = Some(Reason::UnknownType {
+            pool: pool.id.clone(),
+            instance_type: itype.map(|o| o.instance_type.clone()).unwrap_or_default(),
+        });
+    }
+    let Some(entry) = entry else { return };
+    // Throttling says nothing about capacity (DESIGN 5).
+    if entry.kind == FailureKind::Throttle {
+        return;
+    }
+    let asked = outstanding.get(offer.id).copied().unwrap_or(0);
+    let ration = entry.ration.max(1).saturating_sub(asked);
+    if work.input.now < entry.next_probe || ration == 0 {
+        offer.closed.get_or_insert(Reason::OutOfCapacity {
+            offering: offer.id.clone(),
+            failure: entry.kind,
+            next_probe: entry.next_probe,
+            message: entry.message.clone(),
+        });
+    }
+    offer.probe = Some(entry.kind);
+    offer.most = offer.most.min(ration);
+}
+
+/// A group that only takes a count may give any of its types: plan with the least of each, at the highest price.
+fn smallest(pool: &PoolInput) -> (Option<Resources>, MicroUsd) {
+    let price = pool
+        .offerings
+        .iter()
+        .map(|o| o.price)
+        .max()
+        .unwrap_or_default();
+    let mut least: Option<Resources> = None;
+    for offering in &pool.offerings {
+        let Some(alloc) = &offering.allocatable else {
+            return (None, price);
+        };
+        least = Some(match least {
+            None => alloc.clone(),
+            Some(have) => Resources {
+                cpu: have.cpu.min(alloc.cpu),
+                memory: have.memory.min(alloc.memory),
+                gpus: have.gpus.min(alloc.gpus),
+                extended: have
+                    .extended
+                    .iter()
+                    .map(|(k, v)| {
+                        (
+                            k.clone(),
+                            (*v).min(alloc.extended.get(k).copied().unwrap_or(0)),
+                        )
+                    })
+                    .collect(),
+            },
+        });
+    }
+    (least, price)
+}
+
+/// The limits less what runs and comes.
+pub(super) fn ledger(work: &Work<'_>) -> Ledger {
+    let (cost, gpus) = spent(work);
+    let policy = &work.input.policy;
+    Ledger {
+        offer: work.offers.iter().map(|o| o.most).collect(),
+        pool: work
+            .input
+            .pools
+            .iter()
+            .zip(&work.counts)
+            .map(|(pool, count)| pool.max.saturating_sub(count.present))
+            .collect(),
+        cost: policy.max_cost.map(|max| max.0.saturating_sub(cost)),
+        gpus: policy
+            .max_gpus
+            .map(|max| u64::from(max).saturating_sub(gpus)),
+        nodes: MAX_NODES,
+    }
+}
+
+/// Cost per hour and GPUs of all that is running and coming in pools of ours. Instances that no record describes
+/// (`unmanaged`) count as the pool's dearest offering.
+pub(super) fn spent(work: &Work<'_>) -> (u64, u64) {
+    let mut cost: u64 = 0;
+    let mut gpus: u64 = 0;
+    for (i, node) in work.input.nodes.iter().enumerate() {
+        if work.node_pool[i].is_some() && is_present(node) && !work.bad_nodes.contains_key(&i) {
+            cost = cost.saturating_add(node.price.0);
+            // A node that is still joining will have what its offering gives.
+            gpus = gpus.saturating_add(u64::from(node.allocatable.gpus));
+        }
+    }
+    for bin in &work.bins {
+        if let (Tier::Coming, At::Node(n)) = (bin.tier, bin.at) {
+            let more = bin
+                .total
+                .gpus
+                .saturating_sub(work.input.nodes[n].allocatable.gpus);
+            gpus = gpus.saturating_add(u64::from(more));
+        }
+    }
+    let mut add = |pool: &PoolInput, offering: Option<&OfferingId>, count: u32| {
+        let of = |o: &&crate::model::Offering| offering.is_none_or(|id| o.id == *id);
+        let price = pool
+            .offerings
+            .iter()
+            .filter(of)
+            .map(|o| o.price.0)
+            .max()
+            .unwrap_or(0);
+        let each = pool
+            .offerings
+            .iter()
+            .filter(of)
+            .filter_map(|o| o.allocatable.as_ref())
+            .map(|a| a.gpus)
+            .max()
+            .unwrap_or(0);
+        cost = cost.saturating_add(price.saturating_mul(u64::from(count)));
+        gpus = gpus.saturating_add(u64::from(each).saturating_mul(u64::from(count)));
+    };
+    for launch in &work.input.launches {
+        if let Some(p) = work.pool_index.get(&launch.pool) {
+            add(&work.input.pools[*p], Some(&launch.offering), launch.count);
+        }
+    }
+    for p in work.pool_index.values() {
+        let pool = &work.input.pools[*p];
+        add(pool, None, pool.unmanaged);
+    }
+    (cost, gpus)
+}

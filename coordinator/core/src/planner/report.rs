@@ -1,0 +1,281 @@
+//! Puts the run's state into the plan and its report. Called once per run, after shrink. Decides nothing.
+
+use super::offers::spent;
+use super::shrink::Shrunk;
+use super::state::{At, Tier, Work};
+use super::why;
+use crate::model::{
+    Action, ClassOutcome, Mode, NodeId, PLAN_VERSION, Plan, Planned, Reason, Report, Run, Source,
+    Target,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sources named in one reason at most.
+const NAMED: usize = 10;
+
+/// What the plan does, indexed for the reasons.
+#[derive(Default)]
+pub(super) struct Done {
+    pub uncordoned: BTreeSet<usize>,
+    /// Drains and departures per node, with their reason.
+    pub removed: BTreeMap<usize, Reason>,
+    /// Why idle nodes stay.
+    pub stays: BTreeMap<usize, Reason>,
+    /// Nodes asked for, per pool.
+    pub launched: BTreeMap<usize, u32>,
+}
+
+/// The whole result.
+pub(super) fn assemble(work: &Work<'_>, shrunk: Shrunk) -> Planned {
+    let mut plan = Plan::default();
+    let mut done = Done {
+        stays: shrunk.stays,
+        ..Done::default()
+    };
+    uncordons(work, &mut plan, &mut done);
+    for (request, reason) in &work.releases {
+        plan.actions.push(Action::Release {
+            request: request.clone(),
+            reason: reason.clone(),
+        });
+    }
+    let mut runs: BTreeMap<(usize, Target), u32> = BTreeMap::new();
+    let cost = launches(work, &mut plan, &mut runs, &mut done);
+    existing_runs(work, &mut runs);
+    plan.runs = runs
+        .into_iter()
+        .map(|((class, target), count)| Run {
+            class: to_u32(class),
+            target,
+            count,
+        })
+        .collect();
+    for removal in shrunk.removals {
+        let node = &work.input.nodes[removal.node];
+        let (id, reason) = (node.id.clone(), removal.reason);
+        done.removed.insert(removal.node, reason.clone());
+        let action = if removal.leave {
+            Action::Leave { node: id, reason }
+        } else {
+            Action::Drain { node: id, reason }
+        };
+        let mode = work.node_pool[removal.node].map(|p| work.input.pools[p].mode);
+        if mode == Some(Mode::Full) {
+            plan.actions.push(action)
+        } else {
+            plan.would.push(action)
+        }
+    }
+    let mut report = Report {
+        classes: Vec::new(),
+        pools: why::pools(work, &done),
+        nodes: why::nodes(work, &done),
+        dropped: Vec::new(),
+        cost: crate::model::MicroUsd(cost),
+    };
+    report.classes = classes(work, &plan);
+    Planned {
+        version: PLAN_VERSION,
+        plan,
+        report,
+    }
+}
+
+fn uncordons(work: &Work<'_>, plan: &mut Plan, done: &mut Done) {
+    for bin in work.bins.iter().filter(|b| b.tier == Tier::OwnCordoned) {
+        let At::Node(n) = bin.at else { continue };
+        if bin.placed.is_empty() && !work.kept_standing.contains(&n) {
+            continue;
+        }
+        let reason = if bin.placed.is_empty() {
+            Reason::KeptAsSpare
+        } else {
+            let units = bin.placed.iter().map(|p| p.1).sum();
+            Reason::Demand {
+                sources: sources(work, bin.placed.iter().map(|p| p.0)),
+                units,
+                minimum: 0,
+                spare: 0,
+            }
+        };
+        done.uncordoned.insert(n);
+        let action = Action::Uncordon {
+            node: work.input.nodes[n].id.clone(),
+            reason,
+        };
+        if bin.would {
+            plan.would.push(action)
+        } else {
+            plan.actions.push(action)
+        }
+    }
+}
+
+/// One launch per offer; returns the cost per hour after the plan.
+fn launches(
+    work: &Work<'_>,
+    plan: &mut Plan,
+    runs: &mut BTreeMap<(usize, Target), u32>,
+    done: &mut Done,
+) -> u64 {
+    let (mut cost, _) = spent(work);
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (g, group) in work.groups.iter().enumerate() {
+        groups.entry(group.offer).or_default().push(g);
+    }
+    for (o, offer) in work.offers.iter().enumerate() {
+        let own = groups.get(&o).map_or(&[] as &[usize], Vec::as_slice);
+        let for_demand: u32 = own.iter().map(|g| work.groups[*g].nodes).sum();
+        let (minimum, spare) = work.standing.get(&o).copied().unwrap_or_default();
+        let probes = work.probes.get(&o).copied().unwrap_or(0);
+        let count = for_demand + minimum + spare + probes;
+        if count == 0 {
+            continue;
+        }
+        let list = if offer.would {
+            &plan.would
+        } else {
+            &plan.actions
+        };
+        let action = to_u32(list.len());
+        let mut units = 0;
+        let mut node = 0;
+        for g in own {
+            let group = &work.groups[*g];
+            for _ in 0..group.nodes {
+                for (class, n) in &group.placed {
+                    let target = Target::New {
+                        action,
+                        would: offer.would,
+                        node,
+                    };
+                    *runs.entry((*class, target)).or_insert(0) += n;
+                    units += n;
+                }
+                node += 1;
+            }
+        }
+        let whose = own
+            .iter()
+            .flat_map(|g| work.groups[*g].placed.iter().map(|p| p.0));
+        let reason = match offer.probe {
+            Some(failure) => Reason::Probe { failure },
+            None => Reason::Demand {
+                sources: sources(work, whose),
+                units,
+                minimum,
+                spare,
+            },
+        };
+        let pool = &work.input.pools[offer.pool];
+        let launch = Action::Launch {
+            pool: pool.id.clone(),
+            offering: offer.id.clone(),
+            count,
+            for_demand: for_demand + probes,
+            reason,
+        };
+        *done.launched.entry(offer.pool).or_insert(0) += count;
+        if offer.would {
+            plan.would.push(launch);
+        } else {
+            cost = cost.saturating_add(offer.price.saturating_mul(u64::from(count)));
+            plan.actions.push(launch);
+        }
+    }
+    cost
+}
+
+fn existing_runs(work: &Work<'_>, runs: &mut BTreeMap<(usize, Target), u32>) {
+    for bin in work.bins.iter().filter(|b| !b.would) {
+        let target = match bin.at {
+            At::Node(n) => Target::Node(work.input.nodes[n].id.clone()),
+            At::Coming(l, n) => Target::Coming(work.input.launches[l].id.clone(), n),
+        };
+        for (class, n) in &bin.placed {
+            *runs.entry((*class, target.clone())).or_insert(0) += n;
+        }
+    }
+}
+
+/// Distinct sources of classes, the first ten.
+fn sources(work: &Work<'_>, classes: impl Iterator<Item = usize>) -> Vec<Source> {
+    let distinct: BTreeSet<usize> = classes.collect();
+    let mut named: Vec<Source> = Vec::new();
+    for class in distinct {
+        let source = &work.input.classes[class].source;
+        if !named.contains(source) {
+            named.push(source.clone());
+        }
+        if named.len() == NAMED {
+            break;
+        }
+    }
+    named
+}
+
+fn classes(work: &Work<'_>, plan: &Plan) -> Vec<ClassOutcome> {
+    let input = work.input;
+    let joining: BTreeSet<&NodeId> = work
+        .bins
+        .iter()
+        .filter(|b| b.tier == Tier::Coming)
+        .filter_map(|b| match b.at {
+            At::Node(n) => Some(&input.nodes[n].id),
+            At::Coming(..) => None,
+        })
+        .collect();
+    let mut outcomes: Vec<ClassOutcome> = input
+        .classes
+        .iter()
+        .map(|class| ClassOutcome {
+            source: class.source.clone(),
+            fitted: 0,
+            coming: 0,
+            grown: 0,
+            unplaced: class.count,
+            reasons: Vec::new(),
+            impossible: false,
+            held: 0,
+        })
+        .collect();
+    for run in &plan.runs {
+        let Some(outcome) = outcomes.get_mut(run.class as usize) else {
+            continue;
+        };
+        let slot = match &run.target {
+            Target::New { would: true, .. } => continue,
+            Target::New { .. } => &mut outcome.grown,
+            Target::Coming(..) => &mut outcome.coming,
+            Target::Node(id) if joining.contains(id) => &mut outcome.coming,
+            Target::Node(_) => &mut outcome.fitted,
+        };
+        *slot += run.count;
+        outcome.unplaced = outcome.unplaced.saturating_sub(run.count);
+    }
+    let held = |class: usize| -> u32 {
+        let notes = work
+            .notes
+            .get(&class)
+            .map_or(&[] as &[Reason], Vec::as_slice);
+        notes
+            .iter()
+            .map(|r| {
+                if let Reason::GangHolds { units, .. } = r {
+                    *units
+                } else {
+                    0
+                }
+            })
+            .sum()
+    };
+    for (class, outcome) in outcomes.iter_mut().enumerate() {
+        outcome.held = held(class);
+        why::class(work, class, outcome);
+    }
+    outcomes
+}
+
+pub(super) fn to_u32(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,556 @@
+//! What one planning run works on: the input indexed, supply as bins, counts per pool, the ledger of limits. Built once
+//! by `plan`; fit, gangs, grow, targets and shrink change it in turn, so each decision sees the one before it.
+
+use super::matching::Place;
+use super::offers::{self, Ledger, Offer};
+use crate::model::{
+    Busy, Class, Cordon, LaunchInFlight, Lifecycle, Mode, NodeInput, PlanInput, PoolId, PoolInput,
+    Reason, RequestName, Resources, Source, Stop,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Order of use among existing supply (I12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tier {
+    Ready,
+    OwnCordoned,
+    Coming,
+}
+
+/// Where a bin is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum At {
+    /// Index in the input's nodes.
+    Node(usize),
+    /// Index in the input's launches, n-th node.
+    Coming(usize, u32),
+}
+
+/// One node's room.
+#[derive(Debug, Clone)]
+pub(super) struct Bin {
+    pub at: At,
+    pub kind: usize,
+    pub pool: Option<usize>,
+    pub tier: Tier,
+    pub total: Resources,
+    pub free: Resources,
+    /// Nothing on it: a whole-node unit may take it.
+    pub empty: bool,
+    /// Witnesses say idle, or it is coming.
+    pub idle: bool,
+    /// Only counts in `would` (its pool is observed).
+    pub would: bool,
+    /// (class, units).
+    pub placed: Vec<(usize, u32)>,
+    /// Held for a gang: (class, units).
+    pub held: Vec<(usize, u32)>,
+}
+
+impl Bin {
+    /// Units of a class that fit now; the class must match the kind.
+    pub fn times(&self, class: &Class, index: usize) -> u32 {
+        if class.whole_node {
+            return u32::from(self.empty && class.unit.fits(&self.total));
+        }
+        let fits = class.unit.times(&self.free);
+        match class.constraints.max_per_node {
+            0 => fits,
+            most => {
+                let here: u32 = self
+                    .placed
+                    .iter()
+                    .chain(&self.held)
+                    .filter(|p| p.0 == index)
+                    .map(|p| p.1)
+                    .sum();
+                fits.min(most.saturating_sub(here))
+            }
+        }
+    }
+
+    /// Takes room for units.
+    pub fn take(&mut self, class: &Class, index: usize, units: u32, hold: bool) {
+        if class.whole_node {
+            self.free = Resources::default();
+        } else {
+            self.free = self.free.minus(&class.unit.scaled(units));
+        }
+        self.empty = false;
+        let list = if hold {
+            &mut self.held
+        } else {
+            &mut self.placed
+        };
+        list.push((index, units));
+    }
+}
+
+/// New nodes of one offer with equal content.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub offer: usize,
+    pub nodes: u32,
+    pub free: Resources,
+    pub whole: bool,
+    /// (class, units per node).
+    pub placed: Vec<(usize, u32)>,
+}
+
+impl Group {
+    /// Units of a class on all nodes of the group.
+    pub fn units(&self, class: usize) -> u32 {
+        let each: u32 = self
+            .placed
+            .iter()
+            .filter(|p| p.0 == class)
+            .map(|p| p.1)
+            .sum();
+        each.saturating_mul(self.nodes)
+    }
+}
+
+/// What a pool has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PoolCount {
+    /// Nodes that count against the maximum: all that are not gone or off, coming and unmanaged ones too.
+    pub present: u32,
+    /// Nodes without the coming and unmanaged ones: what the removal quota is a share of.
+    pub nodes: u32,
+    /// Nodes that stay: present without those on their way out and faulty ones.
+    pub staying: u32,
+    /// Nodes from draining to leaving.
+    pub removing: u32,
+}
+
+/// Everything of one run.
+pub(super) struct Work<'a> {
+    pub input: &'a PlanInput,
+    pub pool_index: BTreeMap<&'a PoolId, usize>,
+    /// Per node: its pool's index; none for foreign ones.
+    pub node_pool: Vec<Option<usize>>,
+    /// Nodes that cannot be used as input: (node, why).
+    pub bad_nodes: BTreeMap<usize, String>,
+    /// Faults of the input, per pool.
+    pub bad_pools: BTreeMap<usize, Vec<String>>,
+    pub kinds: Vec<Place<'a>>,
+    /// Per constraint set, per kind.
+    matches: Vec<Vec<bool>>,
+    /// Per class, its constraint set.
+    constraint_of: Vec<usize>,
+    /// All nodes that exist, whatever their state, by (kind, pool, size): what could ever serve.
+    pub shapes: BTreeMap<(usize, Option<usize>, &'a Resources), u32>,
+    pub bins: Vec<Bin>,
+    /// Bins in order of use for units with GPUs, and for those without.
+    pub order_gpu: Vec<usize>,
+    pub order_cpu: Vec<usize>,
+    pub offers: Vec<Offer<'a>>,
+    pub ledger: Ledger,
+    pub groups: Vec<Group>,
+    /// Nodes for standing targets per offer: (minimum, spare).
+    pub standing: BTreeMap<usize, (u32, u32)>,
+    pub counts: Vec<PoolCount>,
+    /// Units per class still without a place.
+    pub open: Vec<u32>,
+    /// Bin of a node.
+    pub bin_of_node: BTreeMap<usize, usize>,
+    /// Nodes asked for as probes, per offer.
+    pub probes: BTreeMap<usize, u32>,
+    /// Nodes uncordoned for standing targets.
+    pub kept_standing: BTreeSet<usize>,
+    /// Extra reasons per class.
+    pub notes: BTreeMap<usize, Vec<Reason>>,
+    /// Requests to release.
+    pub releases: Vec<(RequestName, Reason)>,
+    /// Missing per pool for the standing targets: (minimum, spare).
+    pub below: BTreeMap<usize, (u32, u32)>,
+}
+
+/// Pools that a person or trouble stopped: no growth.
+pub(super) fn growth_stop(pool: &PoolInput) -> Option<&Stop> {
+    pool.stops.iter().find(|stop| match stop {
+        Stop::Frozen { .. }
+        | Stop::Paused { .. }
+        | Stop::NeverJoined { .. }
+        | Stop::Failed { .. }
+        | Stop::SiteSilent
+        | Stop::NotOurs { .. } => true,
+        Stop::Stale { may_grow, .. } => !may_grow,
+        Stop::NoRemoval { .. } => false,
+    })
+}
+
+/// Nothing may be undone or removed.
+pub(super) fn removal_stop(pool: &PoolInput) -> Option<&Stop> {
+    pool.stops.iter().find(|stop| match stop {
+        Stop::Frozen { .. }
+        | Stop::SiteSilent
+        | Stop::Stale { .. }
+        | Stop::NoRemoval { .. }
+        | Stop::NotOurs { .. } => true,
+        Stop::Paused { .. } | Stop::NeverJoined { .. } | Stop::Failed { .. } => false,
+    })
+}
+
+/// Our own cordon may not even be taken back.
+pub(super) fn touch_stop(pool: &PoolInput) -> Option<&Stop> {
+    pool.stops.iter().find(|stop| {
+        matches!(
+            stop,
+            Stop::Frozen { .. } | Stop::SiteSilent | Stop::NotOurs { .. }
+        )
+    })
+}
+
+/// The node exists as a machine that the provider counts.
+pub(super) fn is_present(node: &NodeInput) -> bool {
+    !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
+}
+
+/// Own cordon on an empty node, not yet leaving: the second supply.
+pub(super) fn can_uncordon(node: &NodeInput) -> bool {
+    node.cordon == Some(Cordon::Drover)
+        && matches!(
+            node.lifecycle,
+            Lifecycle::Ready | Lifecycle::Draining | Lifecycle::Drained
+        )
+        && node.drain.as_ref().is_none_or(|d| d.own_idle)
+        && matches!(node.busy, Busy::Idle { .. })
+        && node.reserved.is_empty()
+        && !node.unreachable
+        && node.faulty.is_none()
+}
+
+/// Takes work now.
+pub(super) fn takes_work(node: &NodeInput) -> bool {
+    node.lifecycle == Lifecycle::Ready
+        && node.cordon.is_none()
+        && node.drain.is_none()
+        && !node.unreachable
+        && node.faulty.is_none()
+}
+
+impl<'a> Work<'a> {
+    /// Indexes the input. Bad items are noted, never fatal.
+    pub fn new(input: &'a PlanInput) -> Self {
+        let keys: BTreeSet<&str> = input
+            .classes
+            .iter()
+            .flat_map(|c| c.constraints.requirements.iter().map(|r| r.key.as_str()))
+            .collect();
+        let mut pool_index = BTreeMap::new();
+        let mut bad_pools: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for (i, pool) in input.pools.iter().enumerate() {
+            if pool_index.contains_key(&pool.id) {
+                bad_pools
+                    .entry(i)
+                    .or_default()
+                    .push(format!("two pools are named {}", pool.id));
+            } else {
+                pool_index.insert(&pool.id, i);
+            }
+        }
+        let mut work = Self {
+            input,
+            pool_index,
+            node_pool: Vec::with_capacity(input.nodes.len()),
+            bad_nodes: BTreeMap::new(),
+            bad_pools,
+            kinds: Vec::new(),
+            matches: Vec::new(),
+            constraint_of: Vec::new(),
+            shapes: BTreeMap::new(),
+            bins: Vec::new(),
+            order_gpu: Vec::new(),
+            order_cpu: Vec::new(),
+            offers: Vec::new(),
+            ledger: Ledger::default(),
+            groups: Vec::new(),
+            standing: BTreeMap::new(),
+            counts: vec![PoolCount::default(); input.pools.len()],
+            open: input.classes.iter().map(|c| c.count).collect(),
+            bin_of_node: BTreeMap::new(),
+            probes: BTreeMap::new(),
+            kept_standing: BTreeSet::new(),
+            notes: BTreeMap::new(),
+            releases: Vec::new(),
+            below: BTreeMap::new(),
+        };
+        let mut kind_index: BTreeMap<Place<'a>, usize> = BTreeMap::new();
+        work.add_nodes(&keys, &mut kind_index);
+        work.add_launches(&keys, &mut kind_index);
+        for (i, pool) in input.pools.iter().enumerate() {
+            work.counts[i].present = work.counts[i].present.saturating_add(pool.unmanaged);
+        }
+        work.offers = offers::collect(&work, &keys, &mut kind_index);
+        work.kinds = order_by_index(kind_index);
+        work.ledger = offers::ledger(&work);
+        work.match_constraints();
+        work.order_bins();
+        work
+    }
+
+    fn add_nodes(&mut self, keys: &BTreeSet<&'a str>, kind_index: &mut BTreeMap<Place<'a>, usize>) {
+        let mut seen = BTreeSet::new();
+        for (i, node) in self.input.nodes.iter().enumerate() {
+            let at = node
+                .pool
+                .as_ref()
+                .and_then(|p| self.pool_index.get(p).copied());
+            self.node_pool.push(at);
+            if !seen.insert(&node.id) {
+                self.bad_nodes
+                    .insert(i, format!("two nodes have the id {}", node.id));
+                continue;
+            }
+            if let Some(p) = at {
+                let count = &mut self.counts[p];
+                if is_present(node) {
+                    count.present = count.present.saturating_add(1);
+                    count.nodes = count.nodes.saturating_add(1);
+                    let out = node.drain.is_some()
+                        || matches!(
+                            node.lifecycle,
+                            Lifecycle::Draining | Lifecycle::Drained | Lifecycle::Leaving
+                        );
+                    if out {
+                        count.removing = count.removing.saturating_add(1);
+                    } else if node.faulty.is_none() && node.cordon != Some(Cordon::Drover) {
+                        count.staying = count.staying.saturating_add(1);
+                    }
+                }
+            }
+            let pool = at.map(|p| &self.input.pools[p]);
+            let kind = intern(kind_index, Place::of_node(node, pool, keys));
+            if is_present(node) {
+                let count = self
+                    .shapes
+                    .entry((kind, at, &node.allocatable))
+                    .or_insert(0);
+                *count += 1;
+            }
+            let Some((tier, total)) = node_supply(node, pool) else {
+                continue;
+            };
+            let mut free = total.minus(&node.used);
+            for held in &node.reserved {
+                free = free.minus(&held.amount);
+            }
+            let idle = (matches!(node.busy, Busy::Idle { .. }) || tier == Tier::Coming)
+                && node.reserved.is_empty();
+            self.bin_of_node.insert(i, self.bins.len());
+            self.bins.push(Bin {
+                at: At::Node(i),
+                kind,
+                pool: at,
+                tier,
+                empty: idle && node.used.is_zero(),
+                idle,
+                would: tier == Tier::OwnCordoned && pool.is_some_and(|p| p.mode == Mode::Observe),
+                total,
+                free,
+                placed: Vec::new(),
+                held: Vec::new(),
+            });
+        }
+    }
+
+    fn add_launches(
+        &mut self,
+        keys: &BTreeSet<&'a str>,
+        kind_index: &mut BTreeMap<Place<'a>, usize>,
+    ) {
+        let mut seen = BTreeSet::new();
+        let mut left = offers::MAX_NODES;
+        for (i, launch) in self.input.launches.iter().enumerate() {
+            let Some(&p) = self.pool_index.get(&launch.pool) else {
+                continue;
+            };
+            if !seen.insert(&launch.id) {
+                self.bad_pools
+                    .entry(p)
+                    .or_default()
+                    .push(format!("two launches have the id {}", launch.id));
+                continue;
+            }
+            let count = &mut self.counts[p];
+            count.present = count.present.saturating_add(launch.count);
+            if launch.deadline <= self.input.now {
+                continue;
+            }
+            count.staying = count.staying.saturating_add(launch.count);
+            let pool = &self.input.pools[p];
+            let offering = pool.offerings.iter().find(|o| o.id == launch.offering);
+            let Some((offering, total)) = offering.and_then(|o| Some((o, o.allocatable.as_ref()?)))
+            else {
+                let what = format!(
+                    "launch {} names offering {}, which gives nothing",
+                    launch.id, launch.offering
+                );
+                self.bad_pools.entry(p).or_default().push(what);
+                continue;
+            };
+            let kind = intern(kind_index, Place::of(pool, offering, keys));
+            let nodes = launch.count.min(left);
+            left -= nodes;
+            let first = self.bins.len();
+            for n in 0..nodes {
+                self.bins.push(Bin {
+                    at: At::Coming(i, n),
+                    kind,
+                    pool: Some(p),
+                    tier: Tier::Coming,
+                    total: total.clone(),
+                    free: total.clone(),
+                    empty: true,
+                    idle: true,
+                    would: false,
+                    placed: Vec::new(),
+                    held: Vec::new(),
+                });
+            }
+            reserve_coming(self.input, launch, &mut self.bins[first..]);
+        }
+    }
+
+    fn match_constraints(&mut self) {
+        let mut index = BTreeMap::new();
+        for class in &self.input.classes {
+            let next = index.len();
+            let set = *index.entry(&class.constraints).or_insert(next);
+            self.constraint_of.push(set);
+        }
+        self.matches = order_by_index(index)
+            .iter()
+            .map(|wants| self.kinds.iter().map(|kind| kind.allows(wants)).collect())
+            .collect();
+    }
+
+    fn order_bins(&mut self) {
+        let price = |bin: &Bin| match bin.at {
+            At::Node(n) => self.input.nodes[n].price.0,
+            At::Coming(..) => 0,
+        };
+        let key = |bin: &Bin| {
+            (
+                bin.tier,
+                price(bin) > 0,
+                bin.empty,
+                bin.free.gpus,
+                bin.free.cpu,
+                bin.at,
+            )
+        };
+        let mut order: Vec<usize> = (0..self.bins.len()).collect();
+        order.sort_by_key(|i| key(&self.bins[*i]));
+        self.order_gpu.clone_from(&order);
+        order.sort_by_key(|i| (self.bins[*i].tier, self.bins[*i].total.gpus > 0));
+        self.order_cpu = order;
+    }
+
+    /// Bins in order of use for a class.
+    pub fn order_for(&self, class: usize) -> &[usize] {
+        if self.input.classes[class].unit.gpus > 0 {
+            &self.order_gpu
+        } else {
+            &self.order_cpu
+        }
+    }
+
+    /// May units of the class go to places of the kind?
+    pub fn matches(&self, class: usize, kind: usize) -> bool {
+        self.matches[self.constraint_of[class]][kind]
+    }
+
+    /// Some rule of the class is not known: it is left alone.
+    pub fn unknown_rule(&self, class: usize) -> bool {
+        !self.input.classes[class].constraints.unsupported.is_empty()
+    }
+
+    /// Adds a reason to a class.
+    pub fn note(&mut self, class: usize, reason: Reason) {
+        self.notes.entry(class).or_default().push(reason);
+    }
+}
+
+/// What a node supplies, if anything.
+fn node_supply(node: &NodeInput, pool: Option<&PoolInput>) -> Option<(Tier, Resources)> {
+    if takes_work(node) {
+        return Some((Tier::Ready, node.allocatable.clone()));
+    }
+    let pool = pool?;
+    if can_uncordon(node) && touch_stop(pool).is_none() {
+        return Some((Tier::OwnCordoned, node.allocatable.clone()));
+    }
+    let joining = node.lifecycle == Lifecycle::Joined
+        && node.cordon.is_none()
+        && node.drain.is_none()
+        && !node.unreachable
+        && node.faulty.is_none();
+    if !joining {
+        return None;
+    }
+    // Its GPUs may not be there yet: what its offering gives is what it will have.
+    let offering = node
+        .offering
+        .as_ref()
+        .and_then(|id| pool.offerings.iter().find(|o| o.id == *id));
+    let total = offering
+        .and_then(|o| o.allocatable.clone())
+        .unwrap_or_else(|| node.allocatable.clone());
+    Some((Tier::Coming, total))
+}
+
+/// Takes off what requests hold on the nodes of a launch. A request whose unit is not known holds all of it.
+fn reserve_coming(input: &PlanInput, launch: &LaunchInFlight, bins: &mut [Bin]) {
+    for (request, units) in &launch.reserved {
+        let name = Source::Request(request.clone());
+        let class = input.classes.iter().find(|c| c.source == name);
+        let mut left = *units;
+        for bin in bins.iter_mut() {
+            if left == 0 {
+                break;
+            }
+            let fits = match class {
+                Some(c) if c.whole_node => u32::from(bin.empty),
+                Some(c) => c.unit.times(&bin.free),
+                None => u32::MAX,
+            };
+            let n = fits.min(left);
+            if n == 0 {
+                continue;
+            }
+            bin.empty = false;
+            bin.idle = false;
+            match class {
+                Some(c) if !c.whole_node => {
+                    bin.free = bin.free.minus(&c.unit.scaled(n));
+                    left -= n;
+                }
+                Some(_) => {
+                    bin.free = Resources::default();
+                    left -= n;
+                }
+                None => bin.free = Resources::default(),
+            }
+        }
+    }
+}
+
+pub(super) fn intern<'a>(index: &mut BTreeMap<Place<'a>, usize>, place: Place<'a>) -> usize {
+    let next = index.len();
+    *index.entry(place).or_insert(next)
+}
+
+fn order_by_index<K>(index: BTreeMap<K, usize>) -> Vec<K> {
+    let mut all: Vec<(usize, K)> = index.into_iter().map(|(k, i)| (i, k)).collect();
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, k)| k).collect()
+}
+
+impl Work<'_> {
+    /// The real phase is over: room that gangs hold stays held; nothing else changes.
+    pub fn settle_real(&mut self) {
+        self.groups.retain(|g| g.nodes > 0);
+    }
+}

@@ -1,0 +1,86 @@
+//! Standing targets: the minimum and the spare of each pool, after demand. Own-cordoned idle nodes first, then launches.
+//! Called once by `plan`; never for a stopped pool.
+
+use super::state::{At, Tier, Work, growth_stop};
+
+/// Brings every pool to its minimum and its spare, as far as limits allow; what is missing is noted in `below`.
+pub(super) fn stand(work: &mut Work<'_>) {
+    let pools: Vec<usize> = work.pool_index.values().copied().collect();
+    for p in pools {
+        stand_pool(work, p);
+    }
+}
+
+fn stand_pool(work: &mut Work<'_>, p: usize) {
+    let pool = &work.input.pools[p];
+    let mut staying = work.counts[p].staying;
+    let mut idle = 0;
+    let mut cordoned = Vec::new();
+    for (b, bin) in work
+        .bins
+        .iter()
+        .enumerate()
+        .filter(|(_, bin)| bin.pool == Some(p))
+    {
+        let used = !bin.placed.is_empty() || !bin.held.is_empty();
+        match bin.tier {
+            Tier::OwnCordoned if used => staying += 1,
+            Tier::OwnCordoned => cordoned.push(b),
+            Tier::Ready | Tier::Coming if bin.idle && !used => idle += 1,
+            Tier::Ready | Tier::Coming => {}
+        }
+    }
+    let opened = |work: &Work<'_>| -> u32 {
+        work.groups
+            .iter()
+            .map(|g| (g.offer, g.nodes))
+            .chain(work.probes.iter().map(|(o, n)| (*o, *n)))
+            .filter(|(o, _)| work.offers[*o].pool == p)
+            .fold(0, |sum, (_, n)| sum.saturating_add(n))
+    };
+    staying = staying.saturating_add(opened(work));
+    let mut minimum = pool.min.saturating_sub(staying);
+    let mut spare = pool.spare.saturating_sub(idle).max(minimum) - minimum;
+    for b in cordoned {
+        if minimum + spare == 0 {
+            break;
+        }
+        if let At::Node(n) = work.bins[b].at {
+            work.kept_standing.insert(n);
+        }
+        if minimum > 0 {
+            minimum -= 1;
+        } else {
+            spare -= 1;
+        }
+    }
+    if growth_stop(pool).is_none() {
+        launch(work, p, &mut minimum, &mut spare);
+    }
+    if minimum + spare > 0 {
+        work.below.insert(p, (minimum, spare));
+    }
+}
+
+fn launch(work: &mut Work<'_>, p: usize, minimum: &mut u32, spare: &mut u32) {
+    let mut offers: Vec<usize> = (0..work.offers.len())
+        .filter(|o| work.offers[*o].pool == p)
+        .collect();
+    offers.sort_by_key(|o| (work.offers[*o].tier, work.offers[*o].price, *o));
+    for offer in offers {
+        let n = work
+            .ledger
+            .room(&work.offers, offer)
+            .min(minimum.saturating_add(*spare));
+        if n == 0 {
+            continue;
+        }
+        work.ledger.take(&work.offers, offer, n);
+        let for_min = n.min(*minimum);
+        let slot = work.standing.entry(offer).or_default();
+        slot.0 += for_min;
+        slot.1 += n - for_min;
+        *minimum -= for_min;
+        *spare -= n - for_min;
+    }
+}
