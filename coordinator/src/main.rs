@@ -1,2 +1,37 @@
-//! Skeleton.
-fn main() {}
+//! Layer 7: the binary. Reads the command line and hands it to `app` (the daemon's verbs) or `cli` (everything that
+//! asks a running coordinator). Must stay thin: no verb is done here.
+
+use clap::{CommandFactory, Parser, Subcommand};
+use drover::cli;
+use std::process::ExitCode;
+
+/// Drover's coordinator and its admin CLI.
+#[derive(Parser)]
+#[command(
+    name = "drover",
+    version,
+    about = "Drover watches GPU machines and brings capacity up and down to demand",
+    after_help = cli::exit::HELP,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Root {
+    #[command(flatten)]
+    globals: cli::Globals,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// All verbs: the admin CLI's, and those of the coordinator itself.
+#[derive(Subcommand)]
+enum Verb {
+    #[command(flatten)]
+    Admin(cli::Verb),
+}
+
+fn main() -> ExitCode {
+    let root = Root::parse();
+    match root.verb {
+        Verb::Admin(verb) => cli::run(&root.globals, verb, Root::command),
+    }
+}

@@ -2,6 +2,8 @@
 
 /// Largest message either way, in bytes. A larger one is refused before it is decoded.
 pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Largest answer of the admin service, in bytes: a list of the whole fleet or the input of a plan.
+pub const ADMIN_REPLY_BYTES: usize = 64 * 1024 * 1024;
 /// GPUs of one node.
 pub const GPUS: usize = 64;
 /// Workloads in one report; an agent with more sends the first and a condition.

@@ -1,0 +1,157 @@
+//! The one connection of the CLI: TLS 1.3 with the context's certificate, the pinned CA and the fixed name of the
+//! coordinator whatever address is dialled. Used by every noun; decides nothing about them.
+
+use super::Globals;
+use super::context::{self, Profile};
+use super::exit::{CliError, one_line};
+use drover_proto::limits;
+use drover_proto::v1::admin_service_client::AdminServiceClient;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tonic::transport::{Channel, Endpoint, Uri};
+
+/// How long one answer may take without `--timeout`.
+pub const ANSWER: Duration = Duration::from_secs(30);
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A connected admin client.
+#[derive(Clone)]
+pub struct Admin {
+    /// The client.
+    pub client: AdminServiceClient<Channel>,
+    timeout: Duration,
+}
+
+impl Admin {
+    /// A message with this connection's deadline on the answer.
+    pub fn ask<T>(&self, message: T) -> tonic::Request<T> {
+        let mut request = tonic::Request::new(message);
+        request.set_timeout(self.timeout);
+        request
+    }
+}
+
+/// Connects as the chosen context says.
+///
+/// # Errors
+/// Config errors of the context and its files; unreachable when nobody answers or TLS fails.
+pub async fn admin(globals: &Globals) -> Result<Admin, CliError> {
+    let dir = context::directory()?;
+    let (name, profile) = context::choose(&dir, globals.context.as_deref())?;
+    let timeout = globals.timeout_ms.map_or(ANSWER, Duration::from_millis);
+    connect(&name, &profile, timeout).await
+}
+
+/// Connects to one profile.
+///
+/// # Errors
+/// As [`admin`].
+pub async fn connect(name: &str, profile: &Profile, timeout: Duration) -> Result<Admin, CliError> {
+    let tls = Arc::new(tls(profile)?);
+    let bad = |why: &str| {
+        CliError::Config(format!(
+            "context {name:?}: address {:?} {why}; write host:port, like 127.0.0.1:7443",
+            profile.address
+        ))
+    };
+    let uri: Uri = format!("http://{}", profile.address)
+        .parse()
+        .map_err(|_| bad("is not an address"))?;
+    let host = uri.host().ok_or_else(|| bad("has no host"))?;
+    let host = host.trim_matches(['[', ']']).to_owned();
+    let port = uri.port_u16().ok_or_else(|| bad("has no port"))?;
+    let endpoint = Endpoint::from(uri)
+        .connect_timeout(CONNECT.min(timeout))
+        .http2_keep_alive_interval(Duration::from_secs(10))
+        .keep_alive_timeout(Duration::from_secs(10))
+        .keep_alive_while_idle(true);
+    let channel = endpoint
+        .connect_with_connector(tower::service_fn(move |_: Uri| {
+            let tls = Arc::clone(&tls);
+            let host = host.clone();
+            async move { dial(&host, port, tls).await }
+        }))
+        .await
+        .map_err(|error| {
+            CliError::Unreachable(format!(
+                "cannot reach the coordinator at {} (context {name:?}): {}",
+                profile.address,
+                root_cause(&error)
+            ))
+        })?;
+    Ok(Admin {
+        client: AdminServiceClient::new(channel)
+            .max_decoding_message_size(limits::ADMIN_REPLY_BYTES)
+            .max_encoding_message_size(limits::MESSAGE_BYTES),
+        timeout,
+    })
+}
+
+type Stream = hyper_util::rt::TokioIo<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>;
+
+async fn dial(host: &str, port: u16, tls: Arc<rustls::ClientConfig>) -> std::io::Result<Stream> {
+    let tcp = tokio::net::TcpStream::connect((host, port)).await?;
+    tcp.set_nodelay(true)?;
+    let name = ServerName::try_from(limits::COORDINATOR_NAME).map_err(std::io::Error::other)?;
+    let stream = tokio_rustls::TlsConnector::from(tls)
+        .connect(name, tcp)
+        .await?;
+    Ok(hyper_util::rt::TokioIo::new(stream))
+}
+
+fn tls(profile: &Profile) -> Result<rustls::ClientConfig, CliError> {
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in certificates(&profile.ca)? {
+        roots
+            .add(certificate)
+            .map_err(|error| bad_file(&profile.ca, &error.to_string()))?;
+    }
+    let chain = certificates(&profile.cert)?;
+    let key = PrivateKeyDer::from_pem_file(&profile.key)
+        .map_err(|error| bad_file(&profile.key, &error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| CliError::Failed(format!("cannot set up TLS 1.3: {error}")))?
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| bad_file(&profile.cert, &error.to_string()))?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(config)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(found) if found.is_empty() => Err(bad_file(path, "no certificate in it")),
+        Ok(found) => Ok(found),
+        Err(error) => Err(bad_file(path, &error.to_string())),
+    }
+}
+
+fn bad_file(path: &Path, why: &str) -> CliError {
+    CliError::Config(format!(
+        "the context's {} cannot be used: {}",
+        path.display(),
+        one_line(why)
+    ))
+}
+
+/// The innermost error: "Connection refused", "invalid peer certificate", and not tonic's "transport error".
+fn root_cause(error: &dyn Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = one_line(&innermost.to_string());
+    if text.contains("invalid peer certificate") {
+        format!("{text}: it is not the coordinator whose CA this context pins")
+    } else {
+        text
+    }
+}

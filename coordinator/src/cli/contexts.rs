@@ -1,0 +1,155 @@
+//! `drover context`: list, show, use, add. Called by `cli`; connects to nothing.
+
+use super::Globals;
+use super::context::{self, Profile};
+use super::exit::CliError;
+use super::output::{Cell, Column, Out, Page, Sheet, Tabled, Tone};
+use clap::Subcommand;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What can be done with contexts.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// All contexts.
+    List,
+    /// The context in use.
+    Show,
+    /// Make a context the current one.
+    Use {
+        /// Its name.
+        name: String,
+    },
+    /// Add or replace a context, from files that `drover certificates issue` wrote.
+    Add {
+        /// Its name.
+        name: String,
+        /// host:port of the coordinator.
+        #[arg(long)]
+        address: String,
+        /// The coordinator's CA certificate.
+        #[arg(long, value_name = "FILE")]
+        ca: PathBuf,
+        /// Client certificate.
+        #[arg(long, value_name = "FILE")]
+        cert: PathBuf,
+        /// Its key.
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+    },
+}
+
+/// A context.
+#[derive(Debug, Clone, Serialize)]
+#[expect(
+    missing_docs,
+    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+)]
+pub struct ContextView {
+    pub name: String,
+    pub current: bool,
+    pub address: String,
+    pub ca: String,
+    pub cert: String,
+    pub key: String,
+}
+
+impl ContextView {
+    fn new(name: String, current: bool, profile: &Profile) -> Self {
+        let show = |path: &PathBuf| path.display().to_string();
+        Self {
+            name,
+            current,
+            address: profile.address.clone(),
+            ca: show(&profile.ca),
+            cert: show(&profile.cert),
+            key: show(&profile.key),
+        }
+    }
+}
+
+impl Tabled for ContextView {
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::new("NAME", |c, _| (&c.name).into()),
+            Column::new("CURRENT", |c, _| {
+                if c.current {
+                    Cell::toned("yes", Tone::Good)
+                } else {
+                    "no".into()
+                }
+            }),
+            Column::new("ADDRESS", |c, _| (&c.address).into()),
+            Column::wide("CA", |c, _| (&c.ca).into()),
+            Column::wide("CERT", |c, _| (&c.cert).into()),
+            Column::wide("KEY", |c, _| (&c.key).into()),
+        ]
+    }
+}
+
+impl Sheet for ContextView {
+    fn sheet(&self, page: &mut Page, _now: u64) {
+        page.line("Name", Some(&self.name));
+        page.line("Address", Some(&self.address));
+        page.line("CA", Some(&self.ca));
+        page.line("Certificate", Some(&self.cert));
+        page.line("Key", Some(&self.key));
+    }
+}
+
+/// Runs one verb.
+///
+/// # Errors
+/// Config errors of the contexts file.
+pub fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError> {
+    let dir = context::directory()?;
+    match verb {
+        Verb::List => {
+            let contexts = context::load(&dir)?;
+            let current = contexts.current;
+            let all: Vec<_> = contexts
+                .context
+                .iter()
+                .map(|(name, profile)| {
+                    ContextView::new(name.clone(), current.as_ref() == Some(name), profile)
+                })
+                .collect();
+            out.list(&all)
+        }
+        Verb::Show => {
+            let (name, profile) = context::choose(&dir, globals.context.as_deref())?;
+            let current = context::load(&dir)?.current.as_ref() == Some(&name);
+            out.one(&ContextView::new(name, current, &profile))
+        }
+        Verb::Use { name } => {
+            let (name, profile) = context::choose(&dir, Some(&name))?;
+            let mut contexts = context::load(&dir)?;
+            contexts.current = Some(name.clone());
+            context::store(&dir, &contexts)?;
+            out.changed(&ContextView::new(name, true, &profile))
+        }
+        Verb::Add {
+            name,
+            address,
+            ca,
+            cert,
+            key,
+        } => {
+            let full = |path: PathBuf| {
+                std::path::absolute(&path).map_err(|error| CliError::file("find", &path, &error))
+            };
+            let profile = Profile {
+                address,
+                ca: full(ca)?,
+                cert: full(cert)?,
+                key: full(key)?,
+            };
+            for path in [&profile.ca, &profile.cert, &profile.key] {
+                std::fs::metadata(path).map_err(|error| CliError::file("read", path, &error))?;
+            }
+            context::save(&dir, &name, &profile, false)?;
+            let current = context::load(&dir)?.current.as_ref() == Some(&name);
+            out.changed(&ContextView::new(name, current, &profile))
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A pool as the CLI shows it: stable JSON names, table columns, the page of `pools show`.
+
+use crate::cli::duration;
+use crate::cli::freeze::FreezeView;
+use crate::cli::output::{Cell, Column, Page, Sheet, Tabled, Tone, number, text};
+use drover_proto::v1;
+use serde::Serialize;
+
+/// A pool.
+#[derive(Debug, Clone, Serialize)]
+#[expect(
+    missing_docs,
+    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+)]
+pub struct PoolView {
+    pub name: String,
+    pub kind: String,
+    pub site: Option<String>,
+    pub mode: String,
+    pub min: u32,
+    pub max: u32,
+    pub spare: u32,
+    pub nodes: u32,
+    pub ready: u32,
+    pub idle: u32,
+    pub draining: u32,
+    pub coming: u32,
+    pub unreachable: u32,
+    pub unmanaged: u32,
+    pub misses: u32,
+    pub paused: Option<String>,
+    pub frozen: Option<FreezeView>,
+    pub read_error: Option<String>,
+    pub orphaned: bool,
+    pub reasons: Vec<String>,
+    pub offerings: Vec<OfferingView>,
+    pub launches: Vec<LaunchView>,
+}
+
+/// What a pool can offer.
+#[derive(Debug, Clone, Serialize)]
+#[expect(
+    missing_docs,
+    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+)]
+pub struct OfferingView {
+    pub id: String,
+    pub instance_type: Option<String>,
+    pub zone: Option<String>,
+    pub market: Option<String>,
+    pub price_micro_usd_per_hour: Option<u64>,
+    pub gpus: u32,
+    pub gpu_model: Option<String>,
+    pub failure: Option<String>,
+    pub failure_message: Option<String>,
+    pub next_probe_unix_ms: Option<u64>,
+}
+
+/// Capacity that was asked for.
+#[derive(Debug, Clone, Serialize)]
+#[expect(
+    missing_docs,
+    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+)]
+pub struct LaunchView {
+    pub id: String,
+    pub pool: String,
+    pub offering: String,
+    pub count: u32,
+    pub state: String,
+    pub instance_ids: Vec<String>,
+    pub asked_unix_ms: Option<u64>,
+    pub deadline_unix_ms: Option<u64>,
+    pub way: Option<String>,
+    pub reason: Option<String>,
+}
+
+impl From<v1::Pool> for PoolView {
+    fn from(p: v1::Pool) -> Self {
+        Self {
+            name: p.name,
+            kind: p.kind,
+            site: text(p.site),
+            mode: p.mode,
+            min: p.min,
+            max: p.max,
+            spare: p.spare,
+            nodes: p.nodes,
+            ready: p.ready,
+            idle: p.idle,
+            draining: p.draining,
+            coming: p.coming,
+            unreachable: p.unreachable,
+            unmanaged: p.unmanaged,
+            misses: p.misses,
+            paused: text(p.paused),
+            frozen: p.frozen.map(Into::into),
+            read_error: text(p.read_error),
+            orphaned: p.orphaned,
+            reasons: p.reasons,
+            offerings: p.offerings.into_iter().map(Into::into).collect(),
+            launches: p.launches.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<v1::Offering> for OfferingView {
+    fn from(o: v1::Offering) -> Self {
+        // Only what is owned costs nothing by the hour; elsewhere 0 means that the price is not known.
+        let price = number(o.price_micro_usd_per_hour);
+        Self {
+            price_micro_usd_per_hour: if o.market == "owned" {
+                Some(o.price_micro_usd_per_hour)
+            } else {
+                price
+            },
+            id: o.id,
+            instance_type: text(o.instance_type),
+            zone: text(o.zone),
+            market: text(o.market),
+            gpus: o.gpus,
+            gpu_model: text(o.gpu_model),
+            failure: text(o.failure),
+            failure_message: text(o.failure_message),
+            next_probe_unix_ms: number(o.next_probe_unix_ms),
+        }
+    }
+}
+
+impl From<v1::Launch> for LaunchView {
+    fn from(l: v1::Launch) -> Self {
+        Self {
+            id: l.id,
+            pool: l.pool,
+            offering: l.offering,
+            count: l.count,
+            state: l.state,
+            instance_ids: l.instance_ids,
+            asked_unix_ms: number(l.asked_unix_ms),
+            deadline_unix_ms: number(l.deadline_unix_ms),
+            way: text(l.way),
+            reason: text(l.reason),
+        }
+    }
+}
+
+impl PoolView {
+    fn status(&self) -> Cell {
+        let (word, tone) = if self.frozen.is_some() {
+            ("frozen", Tone::Bad)
+        } else if self.paused.is_some() {
+            ("paused", Tone::Bad)
+        } else if self.read_error.is_some() {
+            ("unread", Tone::Bad)
+        } else if self.orphaned {
+            ("orphaned", Tone::Busy)
+        } else {
+            ("ok", Tone::Good)
+        };
+        Cell::toned(word, tone)
+    }
+}
+
+impl Tabled for PoolView {
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::new("NAME", |p, _| (&p.name).into()),
+            Column::new("KIND", |p, _| (&p.kind).into()),
+            Column::new("MODE", |p, _| (&p.mode).into()),
+            Column::new("STATUS", |p, _| p.status()),
+            Column::new("READY", |p, _| format!("{}/{}", p.ready, p.nodes).into()),
+            Column::new("IDLE", |p, _| p.idle.into()),
+            Column::new("COMING", |p, _| p.coming.into()),
+            Column::new("DRAINING", |p, _| p.draining.into()),
+            Column::new("MIN", |p, _| p.min.into()),
+            Column::new("MAX", |p, _| p.max.into()),
+            Column::wide("SPARE", |p, _| p.spare.into()),
+            Column::wide("SITE", |p, _| (&p.site).into()),
+            Column::wide("UNREACHABLE", |p, _| p.unreachable.into()),
+            Column::wide("UNMANAGED", |p, _| p.unmanaged.into()),
+            Column::wide("MISSES", |p, _| p.misses.into()),
+            Column::new("REASON", |p, _| {
+                let stopped = p.paused.as_ref().or(p.read_error.as_ref());
+                stopped.or(p.reasons.first()).cloned().into()
+            }),
+        ]
+    }
+}
+
+impl Sheet for PoolView {
+    fn sheet(&self, page: &mut Page, now: u64) {
+        page.line("Name", Some(&self.name));
+        page.line("Kind", Some(&self.kind));
+        page.line("Site", self.site.as_ref());
+        page.line("Mode", Some(&self.mode));
+        page.line("Status", Some(self.status().into_text()));
+        page.line(
+            "Limits",
+            Some(format!(
+                "min {}, max {}, spare {}",
+                self.min, self.max, self.spare
+            )),
+        );
+        page.line(
+            "Nodes",
+            Some(format!("{} of {} ready", self.ready, self.nodes)),
+        );
+        page.line("Idle", Some(self.idle));
+        page.line("Coming", Some(self.coming));
+        page.line("Draining", Some(self.draining));
+        page.line("Unreachable", Some(self.unreachable));
+        page.line("Unmanaged", Some(self.unmanaged));
+        page.line("Misses", Some(self.misses).filter(|n| *n > 0));
+        page.line("Paused", self.paused.as_ref());
+        page.line("Frozen", self.frozen.as_ref().map(|f| f.sentence(now)));
+        page.line("Not read", self.read_error.as_ref());
+        page.line(
+            "Orphaned",
+            Some("no longer in the config file").filter(|_| self.orphaned),
+        );
+        page.lines("Reasons", &self.reasons);
+        page.table("Offerings", &self.offerings, now);
+        page.table("Launches", &self.launches, now);
+    }
+}
+
+impl Tabled for OfferingView {
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::new("OFFERING", |o, _| (&o.id).into()),
+            Column::new("GPUS", |o, _| o.gpus.into()),
+            Column::new("GPU-MODEL", |o, _| (&o.gpu_model).into()),
+            Column::new("USD/H", |o, _| {
+                o.price_micro_usd_per_hour.map(duration::usd).into()
+            }),
+            Column::new("FAILURE", |o, _| {
+                Cell::toned(o.failure.clone().unwrap_or_default(), Tone::Bad)
+            }),
+            Column::new("PROBE-IN", |o, now| {
+                o.next_probe_unix_ms
+                    .map(|t| duration::span(t.saturating_sub(now)))
+                    .into()
+            }),
+            Column::new("MESSAGE", |o, _| (&o.failure_message).into()),
+        ]
+    }
+}
+
+impl Tabled for LaunchView {
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::new("LAUNCH", |l, _| (&l.id).into()),
+            Column::new("OFFERING", |l, _| (&l.offering).into()),
+            Column::new("COUNT", |l, _| l.count.into()),
+            Column::new("STATE", |l, _| (&l.state).into()),
+            Column::new("WAY", |l, _| (&l.way).into()),
+            Column::new("AGE", |l, now| duration::age(now, l.asked_unix_ms).into()),
+            Column::new("REASON", |l, _| (&l.reason).into()),
+        ]
+    }
+}

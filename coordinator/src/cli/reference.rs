@@ -1,0 +1,91 @@
+//! The command line as a Markdown page: `docs/cli.md` is this text, a test compares them. Called by the hidden verb
+//! `drover reference`.
+
+use super::exit;
+use std::fmt::Write as _;
+
+/// The page.
+#[must_use]
+pub fn markdown(root: clap::Command) -> String {
+    let mut text = String::from(
+        "# The drover command line\n\nWritten by `drover reference`; do not edit by hand.\n\n",
+    );
+    let _ = writeln!(text, "{}\n", exit::HELP);
+    let mut root = root;
+    root.build();
+    verb(&mut text, &root, "");
+    text
+}
+
+fn verb(text: &mut String, command: &clap::Command, above: &str) {
+    let name = format!(
+        "{above}{}{}",
+        if above.is_empty() { "" } else { " " },
+        command.get_name()
+    );
+    if command.is_hide_set() || command.get_name() == "help" {
+        return;
+    }
+    let is_root = above.is_empty();
+    let nouns = command.get_subcommands().any(|c| c.get_name() != "help");
+    if is_root || !nouns {
+        let _ = writeln!(text, "## `{name}`\n");
+        let about = command.get_long_about().or_else(|| command.get_about());
+        if let Some(about) = about {
+            let _ = writeln!(text, "{about}\n");
+        }
+        let mut any = false;
+        for arg in command.get_arguments() {
+            let common = arg.get_help_heading() == Some("Global options") && !is_root;
+            if arg.is_hide_set() || common || ["help", "version"].contains(&arg.get_id().as_str()) {
+                continue;
+            }
+            any = true;
+            argument(text, arg);
+        }
+        if any {
+            text.push('\n');
+        }
+    }
+    for below in command.get_subcommands() {
+        verb(text, below, &name);
+    }
+}
+
+fn argument(text: &mut String, arg: &clap::Arg) {
+    let takes = arg.get_action().takes_values();
+    let value = arg
+        .get_value_names()
+        .and_then(|names| names.first())
+        .map_or_else(|| arg.get_id().as_str().to_uppercase(), ToString::to_string);
+    let mut shown = match (arg.get_short(), arg.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}, --{long}"),
+        (None, Some(long)) => format!("--{long}"),
+        (Some(short), None) => format!("-{short}"),
+        (None, None) => value.clone(),
+    };
+    if takes && !arg.is_positional() {
+        shown.push_str(&format!(" {value}"));
+    }
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let _ = write!(text, "- `{shown}`: {help}");
+    let values: Vec<_> = arg
+        .get_possible_values()
+        .iter()
+        .filter(|v| !v.is_hide_set())
+        .map(|v| v.get_name().to_owned())
+        .collect();
+    if takes && !values.is_empty() {
+        let _ = write!(text, " One of {}.", values.join(", "));
+    }
+    let default: Vec<_> = arg
+        .get_default_values()
+        .iter()
+        .map(|v| v.to_string_lossy().into_owned())
+        .filter(|v| !v.is_empty())
+        .collect();
+    if takes && !default.is_empty() {
+        let _ = write!(text, " Default {}.", default.join(", "));
+    }
+    text.push('\n');
+}
