@@ -1,3 +1,271 @@
-//! Who this node is: key, certificate and the pinned CA.
+//! Who this node is: key, certificate and the pinned CA, made by enrolment and kept by renewal.
+//!
+//! Called by `session`, which decides when to try. Never exits the agent: a refused node says so and asks again.
 
+pub mod enrol;
+pub mod keystore;
+pub mod renew;
+pub mod tls;
 pub mod token;
+
+use drover_proto::v1::Facts;
+
+use enrol::CallError;
+use keystore::{Identity, KeystoreError, NodeKey};
+use renew::Renewal;
+use tls::{ClientAuth, Trust};
+use token::{CaHash, JoinToken};
+
+use crate::clock;
+use crate::session::link::{Client, DialError, Dialler};
+use crate::state::StateDir;
+
+/// Why the node has no usable identity now.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// Never enrolled, and nothing to enrol with.
+    #[error(
+        "not enrolled and no join_token in the config: make one with `drover tokens create` and set join_token"
+    )]
+    NoToken,
+    /// The coordinator does not take the token.
+    #[error(
+        "the coordinator refused join_token {id} ({message}): make a new one with `drover tokens create`"
+    )]
+    TokenRefused {
+        /// The token's id.
+        id: String,
+        /// The coordinator's words.
+        message: String,
+    },
+    /// The coordinator does not take the certificate, and a new token was not given.
+    #[error(
+        "the coordinator refused this node's identity ({0}): if it was revoked, set a new join_token to enrol again"
+    )]
+    IdentityRefused(String),
+    /// Expired for more than 90 days.
+    #[error("the certificate expired more than 90 days ago: set a new join_token to enrol again")]
+    TooOld,
+    /// A try failed that may succeed later.
+    #[error("cannot {verb}")]
+    Call {
+        /// What was tried.
+        verb: &'static str,
+        /// Why.
+        source: CallError,
+    },
+    /// Key or certificate cannot be used.
+    #[error("the keystore cannot be used")]
+    Keystore(#[from] KeystoreError),
+}
+
+impl IdentityError {
+    /// Only a person can help: try again slowly.
+    #[must_use]
+    pub fn needs_a_person(&self) -> bool {
+        !matches!(
+            self,
+            Self::Call {
+                source: CallError::Dial(_) | CallError::Broken(_),
+                ..
+            }
+        )
+    }
+}
+
+/// The node's identity with what it takes to make and renew it.
+#[derive(Debug)]
+pub struct Keeper {
+    state: StateDir,
+    dialler: Dialler,
+    token: Option<JoinToken>,
+    key: NodeKey,
+    identity: Option<Identity>,
+    /// Drawn once per start, 0..1.
+    jitter: f64,
+    /// Coordinator's clock minus ours, once it was heard.
+    offset_ms: i64,
+}
+
+impl Keeper {
+    /// Loads key and identity; makes and writes the key of a new node.
+    ///
+    /// # Errors
+    /// The keystore is damaged or not writable.
+    pub fn load(
+        state: StateDir,
+        dialler: Dialler,
+        token: Option<JoinToken>,
+        jitter: f64,
+    ) -> Result<Self, KeystoreError> {
+        let mut key = NodeKey::load_or_make(&state)?;
+        let mut identity = Identity::load(&state, &key)?;
+        if let (Some(known), Some(fresh)) = (&identity, &token)
+            && known.token_id != fresh.id()
+            && CaHash::of(&known.ca) != fresh.ca()
+        {
+            tracing::warn!(
+                node = known.node_id,
+                token = fresh.id(),
+                "join_token is of another coordinator: enrolling there"
+            );
+            keystore::forget(&state)?;
+            key = NodeKey::load_or_make(&state)?;
+            identity = None;
+        }
+        Ok(Self {
+            state,
+            dialler,
+            token,
+            key,
+            identity,
+            jitter,
+            offset_ms: 0,
+        })
+    }
+
+    /// Node id, empty before enrolment.
+    #[must_use]
+    pub fn node_id(&self) -> &str {
+        self.identity.as_ref().map_or("", |known| &known.node_id)
+    }
+
+    /// Takes the coordinator's clock: whether a certificate has expired is its clock's to say.
+    pub fn heard_clock(&mut self, coordinator_unix_ms: u64) {
+        let ours = i64::try_from(clock::unix_ms()).unwrap_or(i64::MAX);
+        let theirs = i64::try_from(coordinator_unix_ms).unwrap_or(i64::MAX);
+        self.offset_ms = theirs.saturating_sub(ours);
+    }
+
+    /// What the certificate needs now; `None` before enrolment.
+    #[must_use]
+    pub fn renewal(&self) -> Option<Renewal> {
+        let now_ms = clock::unix_ms().saturating_add_signed(self.offset_ms);
+        let identity = self.identity.as_ref()?;
+        Some(renew::decide(identity.validity, now_ms, self.jitter))
+    }
+
+    /// Enrols a new node, renews an expired certificate; otherwise does nothing.
+    ///
+    /// # Errors
+    /// See [`IdentityError`].
+    pub async fn ensure(&mut self, facts: impl FnOnce() -> Facts) -> Result<(), IdentityError> {
+        match self.renewal() {
+            None => self.enrol(facts()).await,
+            Some(Renewal::Expired) => self.renew_expired().await,
+            Some(Renewal::TooOld) => self.again(facts(), IdentityError::TooOld).await,
+            Some(Renewal::In(_) | Renewal::Now) => Ok(()),
+        }
+    }
+
+    /// Connects with the identity.
+    ///
+    /// # Errors
+    /// Not enrolled, or no connection.
+    pub async fn dial(&self) -> Result<Client, IdentityError> {
+        let identity = self.identity.as_ref().ok_or(IdentityError::NoToken)?;
+        let auth = ClientAuth {
+            certificate: identity.certificate.clone(),
+            key: self.key.private_der(),
+        };
+        let trust = Trust::Pinned(identity.ca.clone());
+        self.dialler
+            .dial(trust, Some(auth))
+            .await
+            .map_err(|error: DialError| IdentityError::Call {
+                verb: "connect",
+                source: error.into(),
+            })
+    }
+
+    /// Renews over a connection that carries the valid certificate.
+    ///
+    /// # Errors
+    /// See [`IdentityError`].
+    pub async fn renew(&mut self, client: &mut Client) -> Result<(), IdentityError> {
+        let pem = enrol::renew(client, &self.key)
+            .await
+            .map_err(|source| IdentityError::Call {
+                verb: "renew the certificate",
+                source,
+            })?;
+        self.take(pem)
+    }
+
+    /// The coordinator refused the session. Perhaps it holds the certificate for expired although our clock does
+    /// not; perhaps the node was revoked and a new token lies ready.
+    ///
+    /// # Errors
+    /// Nothing helped.
+    pub async fn refused(&mut self, message: String, facts: Facts) -> Result<(), IdentityError> {
+        match self.renew_expired().await {
+            Err(IdentityError::Call {
+                source: CallError::Refused(why),
+                ..
+            }) => {
+                tracing::debug!(why, "renewal refused too");
+                self.again(facts, IdentityError::IdentityRefused(message))
+                    .await
+            }
+            other => other,
+        }
+    }
+
+    async fn renew_expired(&mut self) -> Result<(), IdentityError> {
+        let identity = self.identity.as_ref().ok_or(IdentityError::NoToken)?;
+        let pem = enrol::renew_expired(&self.dialler, identity, &self.key)
+            .await
+            .map_err(|source| IdentityError::Call {
+                verb: "renew the expired certificate",
+                source,
+            })?;
+        self.take(pem)
+    }
+
+    fn take(&mut self, pem: String) -> Result<(), IdentityError> {
+        let Some(identity) = &self.identity else {
+            return Ok(());
+        };
+        let renewed = identity.renewed(&self.state, &self.key, pem)?;
+        tracing::info!(node = renewed.node_id, "certificate renewed");
+        self.identity = Some(renewed);
+        Ok(())
+    }
+
+    /// Enrols anew if the config holds a token that was not used before; else the trouble stays.
+    async fn again(&mut self, facts: Facts, trouble: IdentityError) -> Result<(), IdentityError> {
+        let used = self.identity.as_ref().map(|known| known.token_id.as_str());
+        if self
+            .token
+            .as_ref()
+            .is_none_or(|token| Some(token.id()) == used)
+        {
+            return Err(trouble);
+        }
+        tracing::warn!(%trouble, "enrolling again with the new join_token");
+        keystore::forget(&self.state).map_err(KeystoreError::from)?;
+        self.identity = None;
+        self.key = NodeKey::load_or_make(&self.state)?;
+        self.enrol(facts).await
+    }
+
+    async fn enrol(&mut self, facts: Facts) -> Result<(), IdentityError> {
+        let token = self.token.as_ref().ok_or(IdentityError::NoToken)?;
+        let reply = enrol::enrol(&self.dialler, token, &self.key, facts)
+            .await
+            .map_err(|source| match source {
+                CallError::Refused(message) => IdentityError::TokenRefused {
+                    id: token.id().to_owned(),
+                    message,
+                },
+                source => IdentityError::Call {
+                    verb: "enrol",
+                    source,
+                },
+            })?;
+        let identity = Identity::adopt(&self.state, &self.key, reply, token)?;
+        tracing::info!(node = identity.node_id, pool = identity.pool, "enrolled");
+        self.identity = Some(identity);
+        Ok(())
+    }
+}

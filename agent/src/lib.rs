@@ -3,8 +3,17 @@
 //! Pure modules at the bottom (drain/machine, session/{machine,backoff,outbox}, telemetry/window,
 //! inventory/merge, identity/renew), I/O leaves above them, tasks that join them on top; `main` is thin.
 
+pub mod cli;
+pub mod clock;
 pub mod collector;
 pub mod config;
+pub mod drain;
 pub mod identity;
+pub mod notify;
 pub mod observation;
+pub mod order;
 pub mod probe;
+pub mod release;
+pub mod run;
+pub mod session;
+pub mod state;

@@ -1,0 +1,442 @@
+//! The agent's one stream to the coordinator: made, kept, made anew.
+//!
+//! `run` spawns [`Client::run`]. It joins identity, link, the pure machines and the outbox; what orders mean is
+//! `drain`'s, which it only hands them to.
+
+pub mod backoff;
+pub mod convert;
+pub mod link;
+pub mod machine;
+pub mod mail;
+pub mod outbox;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drover_proto::v1::coordinator_message::Body as Incoming;
+use drover_proto::v1::{self, agent_message::Body as Outgoing};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+
+use crate::clock::{self, BootMs};
+use crate::drain::{ToDrain, View};
+use crate::identity::enrol::CallError;
+use crate::identity::renew::Renewal;
+use crate::identity::{IdentityError, Keeper};
+use crate::observation::Observation;
+use crate::order::OrderId;
+
+use convert::Names;
+use machine::{End, Heard, Retry, Session};
+use mail::Mail;
+use outbox::Parcel;
+
+/// Between looks at the clock.
+const TICK: Duration = Duration::from_secs(1);
+/// Between tries to renew a certificate within a session.
+const RENEW_PAUSE_MS: u64 = 60_000;
+/// How long the first connection waits for the host's facts.
+const FIRST_LOOK: Duration = Duration::from_millis(1_500);
+/// How long the last words may take when the agent stops.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Everything the session needs of the rest of the agent.
+#[derive(Debug)]
+pub struct Client {
+    /// Key, certificate and how to get them.
+    pub identity: Keeper,
+    /// What waits to be sent.
+    pub mail: Mail,
+    /// What the collector sees.
+    pub observations: watch::Receiver<Arc<Observation>>,
+    /// Orders and word of the coordinator go here.
+    pub drain: mpsc::Sender<ToDrain>,
+    /// What the drain side knows, for Hello and reports.
+    pub view: watch::Receiver<View>,
+    /// The rate that the coordinator wants goes here.
+    pub interval: watch::Sender<Duration>,
+    /// Names that the config sets.
+    pub names: Names,
+    /// True: send what waits and end.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// Why [`Client::one`] came back.
+enum Over {
+    Stopped,
+    Ended(End),
+    Trouble(IdentityError),
+}
+
+impl Client {
+    /// Connects again and again until the agent stops.
+    pub async fn run(mut self) {
+        let mut retry = Retry::default();
+        loop {
+            let (over, good) = self.one().await;
+            self.mail.session_lost();
+            let slowly = match over {
+                Over::Stopped => return,
+                Over::Ended(end) => {
+                    tracing::warn!(%end, "session ended");
+                    end.needs_a_person()
+                }
+                Over::Trouble(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "no session with the coordinator"
+                    );
+                    error.needs_a_person()
+                }
+            };
+            if good {
+                retry.reset();
+            }
+            let rest = retry.rest(slowly, rand::random());
+            tracing::debug!(rest_ms = rest.as_millis(), "resting before the next try");
+            tokio::select! {
+                () = tokio::time::sleep(rest) => {}
+                _ = stopped(self.stop.clone()) => return,
+            }
+        }
+    }
+
+    fn facts(&self) -> v1::Facts {
+        convert::facts(&self.observations.borrow().facts, &self.names)
+    }
+
+    async fn connect(&mut self) -> Result<link::Client, IdentityError> {
+        // Facts of a host not looked at yet would be false ones; a host that cannot be read is not waited for.
+        let mut observations = self.observations.clone();
+        let seen = observations.wait_for(|seen| !seen.facts.boot_id.is_empty());
+        let _seen_or_not = tokio::time::timeout(FIRST_LOOK, seen).await.is_ok();
+        let facts = self.facts();
+        self.identity.ensure(|| facts).await?;
+        self.identity.dial().await
+    }
+
+    /// One try: identity, connection, session.
+    async fn one(&mut self) -> (Over, bool) {
+        let stop = stopped(self.stop.clone());
+        let mut client = tokio::select! {
+            _ = stop => return (Over::Stopped, false),
+            client = self.connect() => match client {
+                Ok(client) => client,
+                Err(error) => return (Over::Trouble(error), false),
+            },
+        };
+        let began = BootMs::now();
+        let mut session = Session::begin(began);
+        let end = self.converse(&mut client, &mut session).await;
+        let good = session.was_good(BootMs::now());
+        match end {
+            None => (Over::Stopped, good),
+            Some(End::Refused(message)) => {
+                let facts = self.facts();
+                match self.identity.refused(message, facts).await {
+                    Ok(()) => (Over::Ended(End::Closed("identity made anew".into())), good),
+                    Err(error) => (Over::Trouble(error), false),
+                }
+            }
+            Some(end) => (Over::Ended(end), good),
+        }
+    }
+
+    /// The stream from Hello to its end; `None` when the agent stops.
+    async fn converse(&mut self, client: &mut link::Client, session: &mut Session) -> Option<End> {
+        // One message may wait for the network; everything else coalesces in the outbox.
+        let (out, stream) = mpsc::channel(1);
+        let mut seq = 1;
+        let hello = Outgoing::Hello(self.hello());
+        if out.send(message(seq, hello)).await.is_err() {
+            return Some(End::Closed("no stream".into()));
+        }
+        let opening = client.session(ReceiverStream::new(stream));
+        let mut inbound = match tokio::time::timeout(FLUSH * 8, opening).await {
+            Err(_) => return Some(End::Silent((FLUSH * 8).as_secs())),
+            Ok(Err(status)) => return Some(ended(&status)),
+            Ok(Ok(reply)) => reply.into_inner(),
+        };
+        let mut reports = Reports::default();
+        let mut tick = tokio::time::interval(TICK);
+        let mut renewed_at = BootMs::now();
+        let mut stop = self.stop.clone();
+        let mut observations = self.observations.clone();
+        let mut view = self.view.clone();
+        loop {
+            tokio::select! {
+                incoming = inbound.message() => match incoming {
+                    Err(status) => return Some(ended(&status)),
+                    Ok(None) => return Some(End::Closed("by the coordinator".into())),
+                    Ok(Some(incoming)) => {
+                        if let Err(end) = self.take(incoming, session, &mut reports).await {
+                            return Some(end);
+                        }
+                    }
+                },
+                permit = ready(&out, &self.mail, session.is_open()) => {
+                    let Ok(permit) = permit else {
+                        return Some(End::Closed("stream given up".into()));
+                    };
+                    if let Some(parcel) = self.mail.next(seq + 1) {
+                        seq += 1;
+                        permit.send(message(seq, self.pack(parcel, &mut reports)));
+                    }
+                },
+                changed = observations.changed() => match changed {
+                    Ok(()) => self.mail.report(),
+                    Err(_) => return None,
+                },
+                changed = view.changed() => match changed {
+                    Ok(()) => self.mail.report(),
+                    Err(_) => return None,
+                },
+                _ = tick.tick() => {
+                    let now = BootMs::now();
+                    if let Err(end) = session.tick(now) {
+                        return Some(end);
+                    }
+                    let due = self.identity.renewal() != None
+                        && !matches!(self.identity.renewal(), Some(Renewal::In(_)));
+                    if due && session.is_open() && now.since(renewed_at) > RENEW_PAUSE_MS {
+                        renewed_at = now;
+                        self.renew(client).await;
+                    }
+                },
+                _ = stopped(stop.clone()) => {
+                    stop.mark_unchanged();
+                    self.flush(&out, &mut inbound, seq, &mut reports).await;
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn renew(&mut self, client: &mut link::Client) {
+        if let Err(error) = self.identity.renew(client).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "certificate not renewed");
+        }
+    }
+
+    fn hello(&self) -> v1::Hello {
+        let view = self.view.borrow();
+        v1::Hello {
+            protocol: drover_proto::limits::PROTOCOL,
+            facts: Some(self.facts()),
+            highest_epoch: view.highest_epoch,
+            observed: view.in_force.as_ref().map(convert::order_to_wire),
+            now_unix_ms: clock::unix_ms(),
+            actual: Some(view.actual.into()),
+        }
+    }
+
+    fn pack(&self, parcel: Parcel, reports: &mut Reports) -> Outgoing {
+        match parcel {
+            Parcel::Notice(notice) => Outgoing::Notice(convert::notice(notice)),
+            Parcel::Status(status) => Outgoing::OrderStatus(convert::status(status)),
+            Parcel::Report => {
+                let seen = Arc::clone(&self.observations.borrow());
+                let actual = self.view.borrow().actual;
+                Outgoing::Report(reports.make(seen, &self.names, actual))
+            }
+        }
+    }
+
+    async fn take(
+        &mut self,
+        incoming: v1::CoordinatorMessage,
+        session: &mut Session,
+        reports: &mut Reports,
+    ) -> Result<(), End> {
+        let now = BootMs::now();
+        match incoming.body {
+            Some(Incoming::Welcome(welcome)) => {
+                session.heard(
+                    Heard::Welcome {
+                        protocol: welcome.protocol,
+                        heartbeat_ms: welcome.heartbeat_interval_ms,
+                        now_unix_ms: welcome.now_unix_ms,
+                    },
+                    now,
+                )?;
+                tracing::info!(
+                    node = self.identity.node_id(),
+                    epoch = welcome.epoch,
+                    store = welcome.store_id,
+                    "session open"
+                );
+                self.identity.heard_clock(welcome.now_unix_ms);
+                reports.full_ms = welcome.full_interval_ms.max(1_000);
+                if welcome.report_interval_ms != 0 {
+                    let wanted = Duration::from_millis(welcome.report_interval_ms);
+                    self.interval
+                        .send_replace(wanted.clamp(INTERVAL_MIN, INTERVAL_MAX));
+                }
+                self.mail.report();
+                self.tell(ToDrain::Epoch(welcome.epoch)).await
+            }
+            Some(Incoming::Order(order)) => {
+                let heard = Heard::Word {
+                    now_unix_ms: order.now_unix_ms,
+                };
+                let sent = session.heard(heard, now)?;
+                let id = OrderId {
+                    epoch: order.epoch,
+                    generation: order.generation,
+                };
+                let drain_id = order.drain.as_ref().map(|drain| drain.id.clone());
+                match convert::order(order) {
+                    Ok((order, coordinator_unix_ms)) => {
+                        let order = ToDrain::Order {
+                            order,
+                            coordinator_unix_ms,
+                            sent,
+                        };
+                        self.tell(order).await
+                    }
+                    Err(bad) => {
+                        let drain_id = drain_id.unwrap_or_default();
+                        let reason = bad.to_string();
+                        self.tell(ToDrain::Invalid {
+                            id,
+                            drain_id,
+                            reason,
+                        })
+                        .await
+                    }
+                }
+            }
+            Some(Incoming::Heartbeat(beat)) => {
+                let heard = Heard::Word {
+                    now_unix_ms: beat.now_unix_ms,
+                };
+                let sent = session.heard(heard, now)?;
+                let id = OrderId {
+                    epoch: beat.epoch,
+                    generation: beat.generation,
+                };
+                self.tell(ToDrain::Word { id, sent }).await
+            }
+            Some(Incoming::Ack(ack)) => {
+                session.heard(Heard::Other, now)?;
+                self.mail.acknowledged(ack.seq);
+                Ok(())
+            }
+            // A message of a later release.
+            None => session.heard(Heard::Other, now).map(|_| ()),
+        }
+    }
+
+    async fn tell(&self, message: ToDrain) -> Result<(), End> {
+        self.drain
+            .send(message)
+            .await
+            .map_err(|_| End::Closed("the agent is ending".into()))
+    }
+
+    /// Sends what waits and gives the coordinator a moment to take it.
+    async fn flush(
+        &self,
+        out: &mpsc::Sender<v1::AgentMessage>,
+        inbound: &mut Streaming<v1::CoordinatorMessage>,
+        mut seq: u64,
+        reports: &mut Reports,
+    ) {
+        let sending = async {
+            while let Some(parcel) = self.mail.next(seq + 1) {
+                seq += 1;
+                let parcel = message(seq, self.pack(parcel, reports));
+                if out.send(parcel).await.is_err() {
+                    return;
+                }
+            }
+            while !self.mail.is_settled() {
+                match inbound.message().await {
+                    Ok(Some(v1::CoordinatorMessage {
+                        body: Some(Incoming::Ack(ack)),
+                    })) => self.mail.acknowledged(ack.seq),
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => return,
+                }
+            }
+        };
+        if tokio::time::timeout(FLUSH, sending).await.is_err() {
+            tracing::warn!(
+                "not everything was taken by the coordinator; it is kept for the next start"
+            );
+        }
+    }
+}
+
+/// Rates that the coordinator may ask for.
+const INTERVAL_MIN: Duration = Duration::from_millis(200);
+/// See [`INTERVAL_MIN`].
+const INTERVAL_MAX: Duration = Duration::from_secs(3_600);
+
+/// What the coordinator was told last in this session.
+#[derive(Debug, Default)]
+struct Reports {
+    last: Option<Arc<Observation>>,
+    full_at: Option<BootMs>,
+    full_ms: u64,
+}
+
+impl Reports {
+    fn make(
+        &mut self,
+        seen: Arc<Observation>,
+        names: &Names,
+        actual: convert::Actual,
+    ) -> v1::Report {
+        let now = BootMs::now();
+        let full = self.full_at.is_none_or(|at| now.since(at) >= self.full_ms);
+        if full {
+            self.full_at = Some(now);
+            self.last = None;
+        }
+        let report = convert::report(&seen, self.last.as_deref(), names, actual);
+        self.last = Some(seen);
+        report
+    }
+}
+
+fn message(seq: u64, body: Outgoing) -> v1::AgentMessage {
+    v1::AgentMessage {
+        seq,
+        body: Some(body),
+    }
+}
+
+/// Room in the stream and something to put there, once the session is open.
+async fn ready<'a>(
+    out: &'a mpsc::Sender<v1::AgentMessage>,
+    mail: &Mail,
+    open: bool,
+) -> Result<mpsc::Permit<'a, v1::AgentMessage>, mpsc::error::SendError<()>> {
+    if !open {
+        std::future::pending::<()>().await;
+    }
+    let permit = out.reserve().await?;
+    mail.waiting().await;
+    Ok(permit)
+}
+
+fn ended(status: &tonic::Status) -> End {
+    match status.code() {
+        tonic::Code::Unauthenticated | tonic::Code::PermissionDenied => {
+            End::Refused(status.message().to_owned())
+        }
+        _ => match CallError::of(status) {
+            CallError::Refused(why) | CallError::Broken(why) => End::Closed(why),
+            other => End::Closed(other.to_string()),
+        },
+    }
+}
+
+/// Returns once the agent stops.
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // A sender that is gone means the same.
+    let _stopped_or_gone = stop.wait_for(|stop| *stop).await.is_ok();
+}
