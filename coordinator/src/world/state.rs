@@ -104,8 +104,18 @@ impl World {
                 .instances
                 .push(self.create(ask, index, &offering, now_ms));
         }
+        if count > 0
+            && self
+                .tally
+                .short_region
+                .take_if(|short| *short != region)
+                .is_some()
+        {
+            self.tally.failovers += 1;
+        }
         if capacity < ask.count && capacity <= room {
             self.tally.shortages += 1;
+            self.tally.short_region = Some(region.clone());
             granted.refusal = Some(Refusal {
                 code: "InsufficientInstanceCapacity".to_owned(),
                 message: format!(
@@ -336,6 +346,25 @@ mod tests {
         };
         assert_eq!(run(7), run(7));
         assert_ne!(run(7).0, run(8).0);
+    }
+
+    #[test]
+    fn a_failover_is_a_grant_elsewhere_after_a_shortage() {
+        let mut spec = spec();
+        let mut east = spec.groups[0].clone();
+        east.name = "b".into();
+        east.region = "east".into();
+        spec.groups.push(east);
+        let mut world = World::new(spec, 7, 0);
+        world.launch(&ask(6, "t1"), 0).expect("partly granted");
+        assert_eq!(world.tally().failovers, 0);
+        let elsewhere = |count, token| Ask {
+            group: "b".into(),
+            ..ask(count, token)
+        };
+        world.launch(&elsewhere(1, "t2"), 0).expect("granted");
+        world.launch(&elsewhere(1, "t3"), 0).expect("granted");
+        assert_eq!(world.tally().failovers, 1);
     }
 
     #[test]

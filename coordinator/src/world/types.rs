@@ -107,4 +107,8 @@ pub struct Tally {
     pub regions: BTreeSet<String>,
     /// Asks not granted in full for want of capacity.
     pub shortages: u32,
+    /// Times that a region granted instances after another one was short.
+    pub failovers: u32,
+    /// Region that was short last and has not been followed by another one.
+    pub short_region: Option<String>,
 }

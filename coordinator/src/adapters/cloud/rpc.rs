@@ -90,6 +90,7 @@ impl CloudService for Cloud {
             died: witness.died,
             killed_jobs: witness.killed_jobs,
             cost_micro_usd,
+            failovers: tally.failovers,
         }))
     }
 }
