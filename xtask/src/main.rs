@@ -6,6 +6,7 @@
 
 mod bench;
 mod command;
+mod demo;
 mod lint;
 mod peers;
 mod test;
@@ -32,6 +33,8 @@ enum Command {
     Test(test::Args),
     /// Check format, clippy, licences, dependencies and the house rules.
     Lint(lint::Args),
+    /// Play the whole story on this machine: a rack, a cloud of three regions, 1,661 GPUs.
+    Demo(demo::Args),
     /// Measure one thing against its budget.
     Bench(bench::Args),
 }
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Test(args) => test::run(&args),
         Command::Lint(args) => lint::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
     match result {
