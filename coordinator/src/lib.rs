@@ -7,6 +7,7 @@
 pub mod adapters;
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod ports;
 pub mod records;
 pub mod world;

@@ -1,0 +1,229 @@
+//! What people may change: one function per verb of the admin service. Each validates with an error that names the field,
+//! commits guarded with an audit line, and wakes the cycle. They never call an adapter.
+//!
+//! Called by `serve/admin`, which has checked the role; `by` is `admin/NAME` from the certificate.
+
+mod nodes;
+mod pools;
+mod requests;
+
+use super::cycle::Rehearsal;
+use super::journal::{Change, Journal};
+use super::view::FleetView;
+use super::wake::Wake;
+use crate::config::Config;
+use crate::ports::clock::Clock;
+use crate::ports::store::{CommitError, ReadError, Revision};
+use crate::records::EventRecord;
+use drover_core::model::{NodeId, PlanInput, Planned, RequestName};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+pub use nodes::DrainWish;
+pub use pools::LimitsWish;
+
+/// Why a wish was not done. Nothing of it was.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// No such thing.
+    #[error("no {kind} is named {name:?}")]
+    NotFound {
+        /// node, pool, request, approval.
+        kind: &'static str,
+        /// As given.
+        name: String,
+    },
+    /// Several nodes carry that name.
+    #[error("{name:?} means several nodes: {}", ids.join(", "))]
+    Ambiguous {
+        /// As given.
+        name: String,
+        /// Their ids.
+        ids: Vec<String>,
+    },
+    /// A field is wrong.
+    #[error("{field}: {message}")]
+    Invalid {
+        /// As in the admin service's message.
+        field: &'static str,
+        /// What is wrong and how to mend it.
+        message: String,
+    },
+    /// Not now, or not with this thing.
+    #[error("{0}")]
+    Refused(String),
+    /// It exists already.
+    #[error("{kind} {name:?} exists already")]
+    Exists {
+        /// request.
+        kind: &'static str,
+        /// As given.
+        name: String,
+    },
+    /// Somebody changed it at the same moment, again and again.
+    #[error("it changed while it was being changed: try again")]
+    Busy,
+    /// The store could not be written.
+    #[error("the store refused the change")]
+    Commit(#[source] CommitError),
+    /// The store could not be read.
+    #[error("the store could not be read")]
+    Read(#[from] ReadError),
+    /// The cycle does not run (any more).
+    #[error("the control cycle does not answer")]
+    NoCycle,
+}
+
+pub(super) fn invalid(field: &'static str, message: impl Into<String>) -> CommandError {
+    CommandError::Invalid {
+        field,
+        message: message.into(),
+    }
+}
+
+/// A change that met another one is tried again this often.
+const ATTEMPTS: usize = 5;
+/// How long [`Commands::fresh_view`] waits for a cycle.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// People's hands on the fleet. Cheap to clone.
+#[derive(Clone)]
+pub struct Commands {
+    pub(super) journal: Arc<Journal>,
+    pub(super) config: Arc<Config>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) view: watch::Receiver<Arc<FleetView>>,
+    pub(super) wake: Wake,
+    pub(super) rehearse: mpsc::Sender<oneshot::Sender<Rehearsal>>,
+}
+
+impl Commands {
+    /// The last published snapshot.
+    #[must_use]
+    pub fn view(&self) -> Arc<FleetView> {
+        self.view.borrow().clone()
+    }
+
+    /// A receiver that is told of each new snapshot.
+    #[must_use]
+    pub fn views(&self) -> watch::Receiver<Arc<FleetView>> {
+        self.view.clone()
+    }
+
+    /// A snapshot of a cycle that began after this call, so that a change just made is in it; after 5 s the last one.
+    pub async fn fresh_view(&self) -> Arc<FleetView> {
+        let wanted = self.wake.call();
+        let mut views = self.view.clone();
+        let fresh = views.wait_for(|view| view.woken >= wanted);
+        match tokio::time::timeout(FRESH, fresh).await {
+            Ok(Ok(view)) => view.clone(),
+            _ => self.view(),
+        }
+    }
+
+    /// Input and result of the last plan, with the cycle that made it.
+    #[must_use]
+    pub fn last_plan(&self) -> Option<(u64, Arc<(PlanInput, Planned)>)> {
+        let view = self.view.borrow();
+        view.plan.clone().map(|plan| (view.cycle, plan))
+    }
+
+    /// Reads everything and plans, and changes nothing.
+    ///
+    /// # Errors
+    /// The cycle does not run, or could not read the store.
+    pub async fn plan_fresh(&self) -> Result<(PlanInput, Planned), CommandError> {
+        let (answer, result) = oneshot::channel();
+        let sent = self.rehearse.send(answer).await;
+        sent.map_err(|_| CommandError::NoCycle)?;
+        self.wake.call();
+        match result.await {
+            Ok(Ok(plan)) => Ok(plan),
+            Ok(Err(error)) => Err(CommandError::Read(error)),
+            Err(_) => Err(CommandError::NoCycle),
+        }
+    }
+
+    /// Past events: later than `after`, the newest `limit`, oldest first, only about `subject` unless empty.
+    pub async fn events(&self, after: u64, subject: &str, limit: usize) -> Vec<Arc<EventRecord>> {
+        self.journal.events(after, subject, limit).await
+    }
+
+    /// Events to come.
+    #[must_use]
+    pub fn follow(&self) -> broadcast::Receiver<Arc<EventRecord>> {
+        self.journal.follow()
+    }
+
+    /// The one writer of the store, for what is not control's: tokens, identities, revocations.
+    #[must_use]
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.journal
+    }
+
+    /// Something was changed that the cycle should look at.
+    pub fn wake(&self) {
+        self.wake.call();
+    }
+
+    /// The id of the one node that is meant by an id, a host name or an instance id.
+    ///
+    /// # Errors
+    /// None or several are meant.
+    pub fn node_id(&self, name: &str) -> Result<NodeId, CommandError> {
+        if name.is_empty() {
+            return Err(invalid(
+                "node",
+                "is empty: give an id, a host name or an instance id",
+            ));
+        }
+        let view = self.view.borrow();
+        match view.named(name).as_slice() {
+            [] => Err(CommandError::NotFound {
+                kind: "node",
+                name: name.to_owned(),
+            }),
+            [node] => Ok(node.id.clone()),
+            several => Err(CommandError::Ambiguous {
+                name: name.to_owned(),
+                ids: several.iter().map(|node| node.id.0.clone()).collect(),
+            }),
+        }
+    }
+
+    /// Commits; a conflict comes back as `None`, so that the caller reads again.
+    pub(super) async fn commit(&self, change: Change) -> Result<Option<Revision>, CommandError> {
+        match self.journal.commit(change).await {
+            Ok(revision) => {
+                self.wake.call();
+                Ok(Some(revision))
+            }
+            Err(CommitError::Conflict { .. }) => Ok(None),
+            Err(error) => Err(CommandError::Commit(error)),
+        }
+    }
+}
+
+/// Reads, decides and commits again when somebody else was faster.
+macro_rules! guarded {
+    ($body:block) => {{
+        let mut left = super::ATTEMPTS;
+        loop {
+            let outcome: Result<Option<_>, super::CommandError> = async { $body }.await;
+            if let Some(done) = outcome? {
+                break Ok(done);
+            }
+            left -= 1;
+            if left == 0 {
+                break Err(super::CommandError::Busy);
+            }
+        }
+    }};
+}
+pub(super) use guarded;
+
+/// A name for a request that has none: short, unique enough, told at once.
+pub(super) fn made_name() -> RequestName {
+    RequestName(format!("request-{:08x}", rand::random::<u32>()))
+}
