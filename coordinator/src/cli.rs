@@ -20,6 +20,7 @@ pub mod output;
 pub mod pools;
 pub mod reference;
 pub mod requests;
+pub mod sim_cloud;
 pub mod status;
 pub mod tokens;
 
@@ -108,13 +109,18 @@ pub enum Verb {
     Reference,
 }
 
-/// Runs one verb and says what went wrong on stderr, on one line.
+/// Runs one verb that asks a coordinator, or needs none.
 pub fn run(globals: &Globals, verb: Verb, root: fn() -> clap::Command) -> ExitCode {
+    block_on(dispatch(globals, verb, root))
+}
+
+/// Runs one verb to its end and says what went wrong on stderr, on one line.
+pub fn block_on(verb: impl Future<Output = Result<(), CliError>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let done = match runtime {
-        Ok(runtime) => runtime.block_on(dispatch(globals, verb, root)),
+        Ok(runtime) => runtime.block_on(verb),
         Err(error) => Err(CliError::Failed(format!("cannot start: {error}"))),
     };
     match done {

@@ -5,6 +5,7 @@
 //! serve, sim and cli 5, app 6, main 7.
 
 pub mod adapters;
+pub mod app;
 pub mod cli;
 pub mod config;
 pub mod control;

@@ -2,7 +2,7 @@
 //! asks a running coordinator). Must stay thin: no verb is done here.
 
 use clap::{CommandFactory, Parser, Subcommand};
-use drover::cli;
+use drover::{app, cli};
 use std::process::ExitCode;
 
 /// Drover's coordinator and its admin CLI.
@@ -27,11 +27,18 @@ struct Root {
 enum Verb {
     #[command(flatten)]
     Admin(cli::Verb),
+    /// The simulated cloud as a process of its own.
+    #[command(subcommand)]
+    SimCloud(cli::sim_cloud::Verb),
 }
 
 fn main() -> ExitCode {
     let root = Root::parse();
     match root.verb {
         Verb::Admin(verb) => cli::run(&root.globals, verb, Root::command),
+        Verb::SimCloud(cli::sim_cloud::Verb::Run { config }) => app::sim_cloud::run(&config),
+        Verb::SimCloud(cli::sim_cloud::Verb::Ledger { cloud }) => {
+            cli::block_on(cli::sim_cloud::ledger(&root.globals, cloud))
+        }
     }
 }

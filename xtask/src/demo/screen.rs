@@ -59,7 +59,7 @@ impl Screen {
             return;
         }
         let after = state.seen.to_string();
-        let Ok(events) = admin.ask(&["events", "--after", &after, "--limit", "1000"]) else {
+        let Ok(events) = admin.ask(&["events", "--after-seq", &after, "--limit", "1000"]) else {
             return;
         };
         drop(state);

@@ -1,0 +1,3 @@
+//! Layer 6: the one place that names adapters together. Called by `main`.
+
+pub mod sim_cloud;
