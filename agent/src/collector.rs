@@ -3,13 +3,18 @@
 //! `main` spawns it; `session` and `drain` read it. It owns the GPU probe child, so `release` and `resume` of the GPU
 //! go through it. It must not wait for the driver, a mount or the network longer than one interval.
 
+pub mod conditions;
 pub mod config;
+pub mod release;
+mod task;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+
+pub use task::{GPU_PROCESSES, PROCESSES};
 
 pub use config::{CollectorConfig, HostPaths, ImdsConfig, ProbeConfig, ProcessMatcher};
 
@@ -59,7 +64,7 @@ pub struct Collector {
 pub fn spawn(config: CollectorConfig) -> Collector {
     let (publish, observations) = watch::channel(Arc::new(Observation::default()));
     let (commands, orders) = mpsc::channel(8);
-    let task = tokio::spawn(run(config, publish, orders));
+    let task = tokio::spawn(async move { task::Task::new(config, publish).run(orders).await });
     Collector {
         observations,
         commands,
@@ -122,25 +127,5 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-async fn run(
-    config: CollectorConfig,
-    publish: watch::Sender<Arc<Observation>>,
-    mut orders: mpsc::Receiver<Command>,
-) {
-    let mut ticks = tokio::time::interval(config.interval);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => { publish.send_replace(Arc::new(Observation::default())); }
-            order = orders.recv() => match order {
-                Some(Command::Release(_, reply) | Command::Resume(reply)) => {
-                    let _gone = reply.send(Ok(()));
-                }
-                Some(Command::Interval(interval)) => ticks = tokio::time::interval(interval),
-                Some(Command::Stop) | None => return,
-            }
-        }
     }
 }

@@ -191,6 +191,8 @@ pub struct GpuUse {
     pub memory_clock_mhz: Option<u32>,
     /// Raw bits of NVML.
     pub throttle_reasons: Option<u64>,
+    /// Nanoseconds below the wanted clocks for want of power since the driver was loaded; not sent yet.
+    pub power_violation_ns: Option<u64>,
     /// The list of its processes could be read.
     pub processes_known: bool,
 }
@@ -237,7 +239,8 @@ impl Workload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// Machine-readable: gpu_probe_hung, gpu_probe_crashed, driver_absent, driver_lib_mismatch,
-    /// driver_reload_needed, gpu_lost, gpu_reset_required, gpu_released, imds_degraded, mount_stuck, ...
+    /// driver_reload_needed, gpu_probe_failed, gpu_lost, gpu_reset_required, gpu_faulty, gpu_hidden, gpu_released,
+    /// imds_degraded, mount_stuck, ...
     pub kind: String,
     /// What it is about: an operation, a GPU, a mount; empty for the host.
     pub subject: String,

@@ -21,7 +21,7 @@ use crate::probe::protocol::{Answer, MAX_REQUEST_BYTES, Reading, Ready, Request}
 use device::Devices;
 
 /// After its parent's end the child has this long to leave the driver in order, then it ends by force.
-const LEAVE: Duration = Duration::from_millis(1500);
+const LEAVE: Duration = Duration::from_millis(1200);
 
 /// Arguments of `drover-agent gpu-probe`.
 #[derive(Debug, Clone, clap::Args)]

@@ -1,0 +1,426 @@
+//! The collector's loop: one tick, one observation. Spawned by `collector::spawn`.
+//!
+//! A tick never waits longer than half a second for the probe or a mount; what is not there by then is absent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+
+use super::conditions::{Book, Driver, Finding};
+use super::release::Release;
+use super::{CollectorConfig, Command, ReleaseError};
+use crate::host::guard::{Guard, statvfs};
+use crate::host::mounts::{self, Mount};
+use crate::host::{driver, pci};
+use crate::imds;
+use crate::inventory::{facts, merge};
+use crate::observation::{Facts, GpuState, Observation, Telemetry};
+use crate::probe::parent::{self, Order, Probe};
+use crate::probe::protocol::{InitFailureKind, Reading};
+use crate::probe::view::{Status, Trouble, View};
+use crate::telemetry::sampler::{Sampler, now_unix_ms};
+use crate::workloads::{Seen, Workloads};
+
+/// Name of the witness for what holds a GPU.
+pub const GPU_PROCESSES: &str = "gpu-processes";
+/// Name of the witness for what the matchers name.
+pub const PROCESSES: &str = "processes";
+
+/// A tick waits so long for the probe at most.
+const GATHER: Duration = Duration::from_millis(500);
+
+pub(super) struct Task {
+    config: CollectorConfig,
+    publish: watch::Sender<Arc<Observation>>,
+    probe: Probe,
+    imds: Option<watch::Receiver<imds::watch::Known>>,
+    sampler: Sampler,
+    guard: Guard,
+    workloads: Workloads,
+    release: Release,
+    book: Book,
+    mounts: Vec<Mount>,
+    facts: Facts,
+    driver: Driver,
+    /// What the last reading said of GPUs that are not ok; stays until another says else.
+    bad: Vec<Finding>,
+    /// The last round that has been published.
+    round: u64,
+    seen: Option<(Instant, Seen)>,
+    walk_ok: bool,
+    due: Due,
+}
+
+/// When rare things were done last.
+#[derive(Default)]
+struct Due {
+    inventory: Option<Instant>,
+    versions: Option<Instant>,
+    processes: Option<Instant>,
+    walk: Option<Instant>,
+}
+
+/// Is it time again? Marks it as done now.
+fn due(last: &mut Option<Instant>, every: Duration, tick: Duration) -> bool {
+    // Half a tick of slack, or an interval of two ticks would become three.
+    let now = Instant::now();
+    let is_due = last.is_none_or(|last| now.duration_since(last) + tick / 2 >= every);
+    if is_due {
+        *last = Some(now);
+    }
+    is_due
+}
+
+impl Task {
+    pub(super) fn new(config: CollectorConfig, publish: watch::Sender<Arc<Observation>>) -> Self {
+        let mounts = mounts::read(&config.paths.proc, config.network_mounts);
+        let facts = facts::read(&config.paths, &mounts);
+        let release = Release::load(config.state_dir.clone(), &facts.boot_id, now_unix_ms());
+        let probe = parent::spawn(config.probe.clone(), release.until_unix_ms().is_some());
+        let imds = match imds::Endpoint::find(&config.imds, &config.paths.sys) {
+            Ok(endpoint) => endpoint.map(|endpoint| imds::watch::spawn(endpoint).0),
+            Err(error) => {
+                tracing::warn!(%error, "no instance metadata");
+                None
+            }
+        };
+        Self {
+            sampler: Sampler::new(&config.paths),
+            guard: Guard::new(statvfs()),
+            workloads: Workloads::new(&config.paths),
+            publish,
+            probe,
+            imds,
+            release,
+            book: Book::default(),
+            mounts,
+            facts,
+            driver: Driver::default(),
+            bad: Vec::new(),
+            round: 0,
+            seen: None,
+            walk_ok: true,
+            due: Due {
+                inventory: Some(Instant::now()),
+                ..Due::default()
+            },
+            config,
+        }
+    }
+
+    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Command>) {
+        let mut ticks = interval_at(Instant::now(), self.config.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => self.tick().await,
+                order = orders.recv() => match order {
+                    Some(Command::Release(ttl, reply)) => {
+                        let done = self.let_go(ttl).await;
+                        // The asker may have given up.
+                        let _gone = reply.send(done);
+                        ticks.reset_immediately();
+                    }
+                    Some(Command::Resume(reply)) => {
+                        let done = self.take_back().await;
+                        let _gone = reply.send(done);
+                        ticks.reset_immediately();
+                    }
+                    Some(Command::Interval(interval)) => {
+                        self.config.interval = interval;
+                        ticks = interval_at(Instant::now() + interval, interval);
+                        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                    }
+                    Some(Command::Stop) | None => break,
+                },
+            }
+        }
+        if self.probe.orders.send(Order::Stop).await.is_ok()
+            && timeout(Duration::from_secs(2), &mut self.probe.task)
+                .await
+                .is_err()
+        {
+            tracing::warn!("gpu probe did not end in time");
+        }
+    }
+
+    async fn tick(&mut self) {
+        let tick = self.config.interval;
+        if due(
+            &mut self.due.inventory,
+            self.config.inventory_interval,
+            tick,
+        ) {
+            self.take_inventory();
+        }
+        if due(&mut self.due.versions, self.config.version_interval, tick) {
+            self.look_at_driver();
+        }
+        if self
+            .release
+            .until_unix_ms()
+            .is_some_and(|until| until <= now_unix_ms())
+        {
+            tracing::info!("the time of the release is over");
+            if let Err(error) = self.take_back().await {
+                tracing::warn!(%error, "release not ended in order");
+            }
+        }
+        let processes = due(&mut self.due.processes, self.config.process_interval, tick);
+        // A full queue means that the supervisor is ending a child; the next tick asks again.
+        let _later = self.probe.orders.try_send(Order::Round { processes });
+
+        let mut telemetry = self.sampler.sample();
+        let patience = self.config.mount_deadline.min(GATHER);
+        let gather = GATHER.min(tick / 2);
+        let round = self.round;
+        let mut view = self.probe.view.clone();
+        let (disks, _) = tokio::join!(
+            self.guard.read(&self.mounts, patience),
+            timeout(gather, wait(&mut view, round))
+        );
+        facts::set_sizes(&mut self.facts.disks, &disks);
+        telemetry.disks = disks;
+        let view = view.borrow().clone();
+        self.take_gpus(&view, &mut telemetry);
+        self.take_driver(&view);
+        if !self.config.matchers.is_empty()
+            && due(&mut self.due.walk, self.config.matcher_interval, tick)
+        {
+            self.walk_ok = self.workloads.walk(&self.config.matchers);
+        }
+        self.show(&view, telemetry);
+    }
+
+    fn take_inventory(&mut self) {
+        self.mounts = mounts::read(&self.config.paths.proc, self.config.network_mounts);
+        let fresh = facts::read(&self.config.paths, &self.mounts);
+        let before = std::mem::replace(&mut self.facts, fresh);
+        self.facts.gpus = before.gpus;
+        self.facts.instance_id = before.instance_id;
+        self.facts.zone = before.zone;
+        self.facts.instance_type = before.instance_type;
+    }
+
+    fn look_at_driver(&mut self) {
+        self.driver = Driver {
+            module: driver::module_version(&self.config.paths.sys),
+            library: driver::library_version(self.config.probe.library.as_deref()),
+            pci_gpus: pci::gpus(&self.config.paths.sys),
+        };
+        self.facts.pci_gpus = self.driver.pci_gpus;
+        let expected = self.driver.pci_gpus != Some(0) || self.config.probe.library.is_some();
+        let _later = self.probe.orders.try_send(Order::Expect(expected));
+    }
+
+    /// Uses a reading once: values are never shown as fresh twice.
+    fn take_gpus(&mut self, view: &View, telemetry: &mut Telemetry) {
+        if let Some(reading) = view
+            .reading
+            .as_deref()
+            .filter(|reading| reading.round > self.round)
+        {
+            self.round = reading.round;
+            if reading.processes {
+                let seen = self.workloads.take(reading, &self.facts.gpus);
+                self.seen = Some((Instant::now(), seen));
+            }
+            let known = self
+                .seen
+                .as_ref()
+                .map(|(_, seen)| seen.known.clone())
+                .unwrap_or_default();
+            let (gpus, uses) = merge::merge(&self.facts.gpus, reading, &known);
+            self.facts.gpus = gpus;
+            telemetry.gpus = uses;
+            self.bad = bad(reading, telemetry);
+        }
+        let patience = self.config.process_interval * 2 + self.config.interval;
+        let fresh = view.ready.is_some()
+            && self
+                .seen
+                .as_ref()
+                .is_some_and(|(at, _)| at.elapsed() < patience);
+        if !fresh {
+            self.seen = None;
+            // Ask with the next round, whenever that is.
+            self.due.processes = None;
+        }
+    }
+
+    fn take_driver(&mut self, view: &View) {
+        let running = view
+            .ready
+            .as_ref()
+            .and_then(|ready| ready.driver_version.clone());
+        self.facts.driver_version = running.or_else(|| self.driver.module.clone());
+        if let Some(instance) = self
+            .imds
+            .as_ref()
+            .and_then(|imds| imds.borrow().instance.clone())
+        {
+            self.facts.instance_id = instance.id;
+            self.facts.zone = instance.zone;
+            self.facts.instance_type = instance.kind;
+        }
+    }
+
+    fn show(&mut self, view: &View, telemetry: Telemetry) {
+        let mut observation = Observation {
+            facts: self.facts.clone(),
+            workloads: self.workloads.running(),
+            ..Observation::default()
+        };
+        match self.gpu_witness(view) {
+            Ok(()) => drop(observation.witnesses.insert(GPU_PROCESSES.to_owned())),
+            Err(why) => drop(observation.unreadable.insert(GPU_PROCESSES.to_owned(), why)),
+        }
+        // Without matchers there is nothing to look for.
+        if self.walk_ok {
+            observation.witnesses.insert(PROCESSES.to_owned());
+        } else {
+            let why = "/proc cannot be listed".to_owned();
+            observation.unreadable.insert(PROCESSES.to_owned(), why);
+        }
+        observation.conditions = self
+            .book
+            .settle(&self.findings(view, &telemetry), now_unix_ms());
+        observation.telemetry = Some(telemetry);
+        self.publish.send_replace(Arc::new(observation));
+    }
+
+    /// Is it known what holds the GPUs?
+    fn gpu_witness(&self, view: &View) -> Result<(), String> {
+        if let Some((_, seen)) = &self.seen {
+            return if seen.unknown.is_empty() {
+                Ok(())
+            } else {
+                Err(seen.unknown.join("; "))
+            };
+        }
+        match (&view.status, &view.trouble) {
+            (Status::Released, _) => Err("the GPUs are released".to_owned()),
+            (_, Some(Trouble::Init(failure)))
+                if matches!(
+                    failure.kind,
+                    InitFailureKind::NoLibrary | InitFailureKind::NoDriver
+                ) && self.driver.pci_gpus == Some(0)
+                    && self.facts.gpus.is_empty() =>
+            {
+                // No GPU, nothing that could hold one.
+                Ok(())
+            }
+            (_, Some(Trouble::Hung { op, .. })) => Err(format!("probe hung ({op})")),
+            (_, Some(Trouble::Crashed { op, .. })) => Err(format!("probe crashed ({op})")),
+            (_, Some(Trouble::Init(failure))) => Err(failure.message.clone()),
+            (_, Some(Trouble::Broken(error))) => Err(error.clone()),
+            (_, None) => Err("the probe has not answered yet".to_owned()),
+        }
+    }
+
+    fn findings(&self, view: &View, telemetry: &Telemetry) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if let Some(trouble) = &view.trouble {
+            findings.push(Finding::Probe(trouble.clone(), self.driver.clone()));
+        }
+        let differ = self
+            .driver
+            .module
+            .as_ref()
+            .zip(self.driver.library.as_ref());
+        if view.ready.is_some() && differ.is_some_and(|(module, library)| module != library) {
+            findings.push(Finding::ReloadNeeded(self.driver.clone()));
+        }
+        findings.extend(self.bad.iter().cloned());
+        findings.extend(
+            self.release
+                .until_unix_ms()
+                .map(|until_unix_ms| Finding::Released { until_unix_ms }),
+        );
+        let trouble = self
+            .imds
+            .as_ref()
+            .and_then(|imds| imds.borrow().trouble.clone());
+        findings.extend(trouble.map(Finding::Imds));
+        let stuck = telemetry.disks.iter().filter(|disk| disk.stuck);
+        findings.extend(stuck.map(|disk| Finding::MountStuck(disk.mount.clone())));
+        findings
+    }
+
+    async fn let_go(&mut self, ttl: Duration) -> Result<(), ReleaseError> {
+        let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        self.release
+            .begin(now_unix_ms().saturating_add(ttl))
+            .map_err(|error| ReleaseError::State(error.to_string()))?;
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        self.order(Order::Release(reply)).await?;
+        let done = answer.await.map_err(|_| ReleaseError::Ended)?;
+        if done.is_err()
+            && let Err(error) = self.release.end()
+        {
+            tracing::warn!(%error, "record of a refused release stays");
+        }
+        done
+    }
+
+    async fn take_back(&mut self) -> Result<(), ReleaseError> {
+        let ended = self.release.end();
+        self.order(Order::Resume).await?;
+        self.due.processes = None;
+        self.due.versions = None;
+        ended.map_err(|error| ReleaseError::State(error.to_string()))
+    }
+
+    async fn order(&mut self, order: Order) -> Result<(), ReleaseError> {
+        self.probe
+            .orders
+            .send(order)
+            .await
+            .map_err(|_| ReleaseError::Ended)
+    }
+}
+
+/// Returns when nothing more will come for this tick.
+async fn wait(view: &mut watch::Receiver<View>, round: u64) {
+    // The supervisor ended: nothing will come either.
+    let _ended = view.wait_for(|view| settled(view, round)).await.map(drop);
+}
+
+fn settled(view: &View, round: u64) -> bool {
+    match view.status {
+        Status::Waiting | Status::Unkillable | Status::Released => true,
+        Status::Starting | Status::Running => view
+            .reading
+            .as_ref()
+            .is_some_and(|reading| reading.round > round),
+    }
+}
+
+fn bad(reading: &Reading, telemetry: &Telemetry) -> Vec<Finding> {
+    let gpus = telemetry
+        .gpus
+        .iter()
+        .filter(|gpu| gpu.state != GpuState::Ok);
+    let mut bad: Vec<Finding> = gpus
+        .map(|gpu| Finding::Gpu {
+            uuid: gpu.uuid.clone(),
+            pci_address: gpu.pci_address.clone(),
+            state: gpu.state,
+        })
+        .collect();
+    for gpu in &reading.gpus {
+        let nameless =
+            gpu.identity.is_none() && !telemetry.gpus.iter().any(|used| used.state == gpu.state);
+        if nameless {
+            bad.push(Finding::Gpu {
+                uuid: format!("index {}", gpu.index),
+                pci_address: "an unknown address".to_owned(),
+                state: gpu.state,
+            });
+        }
+    }
+    bad.extend(reading.denied.iter().map(|index| Finding::Hidden(*index)));
+    bad
+}

@@ -1,0 +1,423 @@
+//! The parent's side of the probe: starts the child, asks it for rounds, names its hangs and crashes, starts it again.
+//!
+//! Spawned by the collector. It must not block on a child, and never has two at work: one that cannot be killed keeps
+//! the next from being started.
+
+pub mod link;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::Rng;
+use tokio::process::Child;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::op::{Mark, Op};
+use super::protocol::{Answer, InitFailureKind, Reading, Request};
+use super::view::{Status, Trouble, View};
+use crate::collector::{ProbeConfig, ReleaseError};
+use link::{Heard, Link, Parted, how};
+
+/// A child leaves within this time or is taken for hung; with one tick of the collector a release is answered in 2 s.
+const PART: Duration = Duration::from_millis(1500);
+
+/// What the collector asks of the supervisor.
+#[derive(Debug)]
+pub enum Order {
+    /// A round, as soon as possible.
+    Round {
+        /// With processes.
+        processes: bool,
+    },
+    /// Whether this host should have a GPU: a missing library is retried oftener.
+    Expect(bool),
+    /// End the child and start none.
+    Release(oneshot::Sender<Result<(), ReleaseError>>),
+    /// Start one again.
+    Resume,
+    /// End the child and the task.
+    Stop,
+}
+
+/// A handle on the supervisor.
+#[derive(Debug)]
+pub struct Probe {
+    /// What it sees.
+    pub view: watch::Receiver<View>,
+    /// What it is told.
+    pub orders: mpsc::Sender<Order>,
+    /// Ends after `Stop` or when `orders` is dropped.
+    pub task: tokio::task::JoinHandle<()>,
+}
+
+/// Starts the supervisor; `released` keeps the child away until `Resume`.
+#[must_use]
+pub fn spawn(config: ProbeConfig, released: bool) -> Probe {
+    let (publish, view) = watch::channel(View::default());
+    let (orders, receive) = mpsc::channel(8);
+    let parent = Parent {
+        wait: config.retry_min,
+        config,
+        publish,
+        link: None,
+        dying: None,
+        next_start: (!released).then(Instant::now),
+        expected: true,
+        pending: None,
+        wanted: None,
+        round: 0,
+    };
+    if released {
+        parent
+            .publish
+            .send_modify(|view| view.status = Status::Released);
+    }
+    Probe {
+        view,
+        orders,
+        task: tokio::spawn(parent.run(receive)),
+    }
+}
+
+/// An answer that is waited for.
+#[derive(Debug)]
+struct Pending {
+    since: Instant,
+    mark: Mark,
+    marked: Instant,
+}
+
+struct Parent {
+    config: ProbeConfig,
+    publish: watch::Sender<View>,
+    link: Option<Link>,
+    /// Killed, not reaped yet.
+    dying: Option<Child>,
+    /// `None` while released or running.
+    next_start: Option<Instant>,
+    wait: Duration,
+    expected: bool,
+    pending: Option<Pending>,
+    wanted: Option<bool>,
+    round: u64,
+}
+
+impl Parent {
+    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        loop {
+            let wake = self.wake();
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(Order::Round { processes }) => {
+                        self.wanted = Some(processes || self.wanted.unwrap_or(false));
+                        self.ask().await;
+                    }
+                    Some(Order::Expect(expected)) => self.expect(expected),
+                    Some(Order::Release(reply)) => {
+                        let done = self.release().await;
+                        // The asker may have given up.
+                        let _gone = reply.send(done);
+                    }
+                    Some(Order::Resume) => self.resume(),
+                    Some(Order::Stop) | None => break,
+                },
+                heard = hear(self.link.as_mut()) => self.heard(heard).await,
+                () = reap(self.dying.as_mut()) => self.reaped(),
+                () = tokio::time::sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => self.woken(),
+            }
+        }
+        if let Some(link) = self.link.take() {
+            // A hung child is killed, not waited for.
+            let _parted = link.part(PART).await;
+        }
+    }
+
+    /// When there is something to do without being told.
+    fn wake(&self) -> Option<Instant> {
+        let check = self.pending.as_ref().map(|pending| {
+            let step = self.config.op_deadline.min(self.config.init_deadline) / 5;
+            Instant::now().min(pending.since + self.config.round_deadline)
+                + step.max(Duration::from_millis(10))
+        });
+        let start = self.next_start.filter(|_| self.dying.is_none());
+        match (check, start) {
+            (Some(check), Some(start)) => Some(check.min(start)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn woken(&mut self) {
+        if let Some(start) = self.next_start
+            && self.dying.is_none()
+            && start <= Instant::now()
+        {
+            self.start();
+        }
+        self.check();
+    }
+
+    fn start(&mut self) {
+        self.next_start = None;
+        match Link::start(&self.config) {
+            Ok(link) => {
+                self.link = Some(link);
+                self.pending = Some(Pending::new());
+            }
+            Err(error) => self.ended(Trouble::Broken(format!("cannot start the probe: {error}"))),
+        }
+    }
+
+    /// Sends the wanted round when the child is free.
+    async fn ask(&mut self) {
+        let ready = self.publish.borrow().ready.is_some();
+        let (Some(link), Some(processes), true, None) =
+            (&mut self.link, self.wanted, ready, &self.pending)
+        else {
+            return;
+        };
+        self.round += 1;
+        let request = Request {
+            round: self.round,
+            processes,
+            lost: self
+                .round
+                .is_multiple_of(u64::from(self.config.lost_every_rounds.max(1))),
+        };
+        self.wanted = None;
+        self.pending = Some(Pending::new());
+        if let Err(error) = link.send(&request).await {
+            // Its output ends as well, and that is where its end is handled.
+            tracing::debug!(%error, "gpu probe does not read");
+        }
+    }
+
+    async fn heard(&mut self, heard: Heard) {
+        match heard {
+            Heard::Answer(Answer::Ready(ready)) => {
+                tracing::info!(driver = ready.driver_version, "gpu probe ready");
+                self.pending = None;
+                self.publish.send_modify(|view| {
+                    view.status = Status::Running;
+                    view.ready = Some(ready);
+                    view.reading = None;
+                    if matches!(view.trouble, Some(Trouble::Init(_) | Trouble::Broken(_))) {
+                        view.trouble = None;
+                    }
+                });
+                self.ask().await;
+            }
+            Heard::Answer(Answer::Round(reading)) => {
+                self.pending = None;
+                self.show(reading);
+                self.ask().await;
+            }
+            Heard::Answer(Answer::Failed(failure)) => {
+                if let Some(link) = self.link.take()
+                    && let Err(child) = link.bury().await
+                {
+                    self.dying = Some(child);
+                }
+                self.ended(Trouble::Init(failure));
+            }
+            Heard::End => {
+                let Some(link) = self.link.take() else { return };
+                let (mark, printed, started) = (link.mark(), link.printed(), link.started);
+                let mut how = match link.bury().await {
+                    Ok(status) => how(status),
+                    Err(child) => {
+                        self.dying = Some(child);
+                        "closed its output".to_owned()
+                    }
+                };
+                if !printed.is_empty() {
+                    how = format!("{how}: {printed}");
+                }
+                self.lived(started);
+                self.ended(Trouble::Crashed { op: mark.op, how });
+            }
+            Heard::Nonsense(error) => {
+                if let Some(link) = self.link.take() {
+                    self.dying = Some(link.kill());
+                }
+                self.ended(Trouble::Broken(error));
+            }
+        }
+    }
+
+    fn show(&mut self, reading: Reading) {
+        self.publish.send_modify(|view| {
+            view.trouble = None;
+            view.reading = Some(Arc::new(reading));
+        });
+    }
+
+    /// Is the call that it makes still the same as long ago?
+    fn check(&mut self) {
+        let Some((link, pending)) = self.link.as_ref().zip(self.pending.as_mut()) else {
+            return;
+        };
+        let now = Instant::now();
+        let mark = link.mark();
+        if mark.calls != pending.mark.calls {
+            pending.mark = mark;
+            pending.marked = now;
+        }
+        // Making the first handle of a GPU initialises it, which takes seconds without persistence mode.
+        let slow = ["", Op::Init.as_str(), Op::Handle.as_str()].contains(&pending.mark.op.as_str());
+        let limit = if slow {
+            self.config.init_deadline
+        } else {
+            self.config.op_deadline
+        };
+        let initialising = self.publish.borrow().ready.is_none();
+        let round_over = !initialising && now >= pending.since + self.config.round_deadline;
+        if now < pending.marked + limit && !round_over {
+            return;
+        }
+        let mark = std::mem::take(&mut pending.mark);
+        let started = link.started;
+        tracing::warn!(
+            op = mark.op,
+            gpu = mark.gpu,
+            "gpu probe hangs in the driver"
+        );
+        self.dying = self.link.take().map(Link::kill);
+        self.lived(started);
+        self.ended(hung(mark));
+    }
+
+    /// A child that worked for long is not part of a crash loop.
+    fn lived(&mut self, started: Instant) {
+        if started.elapsed() > self.config.retry_max {
+            self.wait = self.config.retry_min;
+        }
+    }
+
+    /// There is no child any more; plans the next.
+    fn ended(&mut self, trouble: Trouble) {
+        let no_gpu = matches!(&trouble, Trouble::Init(failure)
+            if matches!(failure.kind, InitFailureKind::NoLibrary | InitFailureKind::NoDriver));
+        let wait = if no_gpu && !self.expected {
+            self.config.retry_without_gpu
+        } else {
+            let wait = self.wait;
+            self.wait = (self.wait * 2).min(self.config.retry_max);
+            wait
+        };
+        let jitter = rand::rng().random_range(0.8..=1.0);
+        self.next_start = Some(Instant::now() + wait.mul_f64(jitter));
+        self.pending = None;
+        let unkillable = self.dying.is_some();
+        self.publish.send_modify(|view| {
+            let first =
+                view.trouble.as_ref().is_some_and(Trouble::is_sudden) && trouble.is_sudden();
+            if !first && view.trouble.as_ref() != Some(&trouble) {
+                tracing::info!(?trouble, "gpu probe ended");
+                view.trouble = Some(trouble);
+            }
+            view.status = if unkillable {
+                Status::Unkillable
+            } else {
+                Status::Waiting
+            };
+            view.ready = None;
+            view.reading = None;
+        });
+    }
+
+    fn reaped(&mut self) {
+        self.dying = None;
+        self.publish.send_if_modified(|view| {
+            let was = view.status == Status::Unkillable;
+            if was {
+                view.status = Status::Waiting;
+            }
+            was
+        });
+    }
+
+    fn expect(&mut self, expected: bool) {
+        if expected && !self.expected && self.next_start.is_some() {
+            // A GPU came: do not sit out the long wait.
+            self.next_start = Some(Instant::now());
+        }
+        self.expected = expected;
+    }
+
+    async fn release(&mut self) -> Result<(), ReleaseError> {
+        if let Some(link) = self.link.take() {
+            let mark = match link.part(PART).await {
+                Parted::Left => None,
+                Parted::Died(mark, status) => {
+                    tracing::warn!(op = mark.op, how = how(status), "gpu probe died on release");
+                    // In order up to the last call: all handles are closed.
+                    (mark.op != Op::Shutdown.as_str()).then_some(mark)
+                }
+                Parted::Stuck(mark, child) => {
+                    self.dying = Some(child);
+                    Some(mark)
+                }
+            };
+            if let Some(mark) = mark {
+                let op = mark.op.clone();
+                self.ended(hung(mark));
+                return Err(ReleaseError::Hung { op });
+            }
+        } else if self.dying.is_some() {
+            let op = match &self.publish.borrow().trouble {
+                Some(Trouble::Hung { op, .. }) => op.clone(),
+                _ => "unknown".to_owned(),
+            };
+            return Err(ReleaseError::Hung { op });
+        }
+        self.next_start = None;
+        self.pending = None;
+        self.publish.send_replace(View {
+            status: Status::Released,
+            ..View::default()
+        });
+        Ok(())
+    }
+
+    fn resume(&mut self) {
+        if self.publish.borrow().status == Status::Released {
+            self.publish.send_replace(View::default());
+            self.wait = self.config.retry_min;
+            self.next_start = Some(Instant::now());
+        }
+    }
+}
+
+impl Pending {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            since: now,
+            mark: Mark::default(),
+            marked: now,
+        }
+    }
+}
+
+fn hung(mark: Mark) -> Trouble {
+    Trouble::Hung {
+        op: mark.op,
+        gpu: mark.gpu,
+    }
+}
+
+async fn hear(link: Option<&mut Link>) -> Heard {
+    match link {
+        Some(link) => link.hear().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn reap(dying: Option<&mut Child>) {
+    match dying {
+        // An error would mean that it is reaped already.
+        Some(child) => drop(child.wait().await),
+        None => std::future::pending().await,
+    }
+}
