@@ -2,6 +2,7 @@
 //!
 //! Plain values with defaults that fit a production host; nothing here reads a file.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ impl Default for CollectorConfig {
 pub struct ProbeConfig {
     /// The program that has the `gpu-probe` subcommand; default: this very binary.
     pub program: PathBuf,
+    /// Variables added to the child's environment (a test's script).
+    pub environment: Vec<(OsString, OsString)>,
     /// The NVML library; `None`: `libnvidia-ml.so.1` by the loader's search path.
     pub library: Option<PathBuf>,
     /// One driver call may take this long.
@@ -80,6 +83,7 @@ impl Default for ProbeConfig {
     fn default() -> Self {
         Self {
             program: PathBuf::from("/proc/self/exe"),
+            environment: Vec::new(),
             library: None,
             op_deadline: Duration::from_secs(5),
             init_deadline: Duration::from_secs(10),

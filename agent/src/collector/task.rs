@@ -119,9 +119,9 @@ impl Task {
                 order = orders.recv() => match order {
                     Some(Command::Release(ttl, reply)) => {
                         let done = self.let_go(ttl).await;
-                        // The asker may have given up.
+                        // What is published agrees with the reply. The asker may have given up.
+                        self.tick().await;
                         let _gone = reply.send(done);
-                        ticks.reset_immediately();
                     }
                     Some(Command::Resume(reply)) => {
                         let done = self.take_back().await;

@@ -57,7 +57,9 @@ impl Link {
     pub fn start(config: &ProbeConfig) -> io::Result<Self> {
         let (black_box, stderr) = black_box()?;
         let mut command = Command::new(&config.program);
-        command.arg("gpu-probe");
+        command
+            .arg("gpu-probe")
+            .envs(config.environment.iter().cloned());
         if let Some(library) = &config.library {
             command.arg("--library").arg(library);
         }

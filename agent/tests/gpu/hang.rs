@@ -1,0 +1,138 @@
+//! AG-03, AG-04 and a crash: what the driver does to the probe it does not do to the agent.
+
+use std::time::{Duration, Instant};
+
+use drover_agent::collector::GPU_PROCESSES;
+use serde_json::json;
+
+use crate::bed::{Bed, condition, gpus, until};
+
+#[tokio::test]
+async fn ag_03_one_init_for_a_thousand_rounds() {
+    let mut bed = Bed::new(json!([{"profile": "titan-x"}]), 1);
+    bed.config.interval = Duration::from_millis(1);
+    let mut agent = bed.start();
+    agent.wait_gpus(1).await;
+    until("1000 rounds", || bed.calls("Count_v2") >= 1000).await;
+    assert_eq!((bed.calls("Init"), bed.calls("Shutdown")), (1, 0));
+    agent
+        .collector
+        .release(Duration::from_secs(600))
+        .await
+        .unwrap();
+    agent.collector.resume().await.unwrap();
+    agent.wait_gpus(1).await;
+    assert_eq!((bed.calls("Init"), bed.calls("Shutdown")), (2, 1));
+    agent.collector.stop().await;
+    assert_eq!(bed.calls("Shutdown"), 2);
+}
+
+#[tokio::test]
+async fn ag_03_an_init_that_never_returns_delays_nothing() {
+    let mut bed = Bed::new(json!([{"profile": "titan-x", "count": 2}]), 2);
+    bed.edit(|script| script["init"] = json!("hang"));
+    let begin = Instant::now();
+    let mut agent = bed.start();
+    let first = agent
+        .wait("host values", |seen| seen.telemetry.is_some())
+        .await;
+    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert_eq!(first.facts.pci_gpus, Some(2));
+    let hung = agent
+        .wait("hung", |seen| condition(seen, "gpu_probe_hung").is_some())
+        .await;
+    assert_eq!(condition(&hung, "gpu_probe_hung").unwrap().subject, "init");
+    assert!(hung.unreadable.contains_key(GPU_PROCESSES));
+    bed.edit(|script| script["init"] = json!(0));
+    let healed = agent.wait_gpus(2).await;
+    assert!(healed.conditions.is_empty());
+    agent.collector.stop().await;
+}
+
+#[tokio::test]
+async fn ag_04_every_call_hangs_and_the_host_is_still_seen() {
+    let mut bed = Bed::new(json!([{"profile": "titan-x", "count": 2}]), 2);
+    let mut agent = bed.start();
+    agent.wait_gpus(2).await;
+    bed.edit(|script| script["calls"] = json!({"PowerUsage": "hang"}));
+    let hung = agent
+        .wait("hung", |seen| condition(seen, "gpu_probe_hung").is_some())
+        .await;
+    let found = condition(&hung, "gpu_probe_hung").unwrap().clone();
+    assert_eq!(found.subject, "power_usage");
+    assert!(
+        found.faulty && found.message.contains("GPU 0"),
+        "{}",
+        found.message
+    );
+
+    // It is tried again and hangs again: one condition, no values repeated, host values in each.
+    bed.edit(|script| script["init"] = json!("hang"));
+    let mut last = 0;
+    for _ in 0..30 {
+        let seen = agent.next().await;
+        let telemetry = seen.telemetry.as_ref().unwrap();
+        assert!(telemetry.memory_used_bytes.is_some() && telemetry.at_unix_ms > last);
+        last = telemetry.at_unix_ms;
+        assert!(gpus(&seen).is_empty(), "values of a hung driver");
+        assert_eq!(seen.facts.gpus.len(), 2);
+        assert!(
+            seen.unreadable[GPU_PROCESSES].contains("power_usage"),
+            "{:?}",
+            seen.unreadable
+        );
+        assert!(!seen.witnesses.contains(GPU_PROCESSES));
+        let conditions: Vec<_> = seen.conditions.iter().collect();
+        assert_eq!(conditions, [&found]);
+    }
+    let begin = Instant::now();
+    agent.collector.stop().await;
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_crash_in_the_driver_is_named_and_not_a_loop() {
+    let mut bed = Bed::new(json!([{"profile": "v100"}]), 1);
+    bed.config.probe.retry_max = Duration::from_secs(60);
+    let mut agent = bed.start();
+    agent.wait_gpus(1).await;
+    bed.edit(|script| script["calls"] = json!({"Temperature": "crash"}));
+    let seen = agent
+        .wait("crash", |seen| {
+            condition(seen, "gpu_probe_crashed").is_some()
+        })
+        .await;
+    let found = condition(&seen, "gpu_probe_crashed").unwrap().clone();
+    assert_eq!(found.subject, "temperature");
+    assert!(found.message.contains("signal 6"), "{}", found.message);
+    let begin = Instant::now();
+    let before = bed.calls("Init");
+    until("three tries", || bed.calls("Init") >= before + 3).await;
+    // 50, 100, 200 ms with jitter.
+    assert!(begin.elapsed() > Duration::from_millis(150), "no back-off");
+    bed.edit(|script| script["calls"] = json!({}));
+    let healed = agent.wait_gpus(1).await;
+    assert!(healed.conditions.is_empty());
+    agent.collector.stop().await;
+}
+
+#[tokio::test]
+async fn the_child_does_not_outlive_its_parent() {
+    let mut bed = Bed::new(json!([{"profile": "titan-x"}]), 1);
+    for hang in [false, true] {
+        let mut agent = bed.start();
+        agent.wait_gpus(1).await;
+        let devices = bed.path("devices");
+        assert_eq!(crate::bed::holders(&devices).len(), 1);
+        if hang {
+            let before = bed.calls("PowerUsage 0");
+            bed.edit(|script| script["calls"] = json!({"PowerUsage": "hang"}));
+            until("the hanging call", || bed.calls("PowerUsage 0") > before).await;
+        }
+        drop(agent);
+        until("the end of the child", || {
+            crate::bed::holders(&devices).is_empty()
+        })
+        .await;
+    }
+}
