@@ -7,6 +7,9 @@ use std::time::SystemTime;
 
 use nix::unistd::{Uid, User};
 
+/// A uid with its name, if it has one.
+type Answer = (u32, Option<String>);
+
 /// A cache of names.
 #[derive(Debug)]
 pub struct Users {
@@ -15,7 +18,7 @@ pub struct Users {
     local: BTreeMap<u32, String>,
     /// `None`: asked, no answer or no name.
     remote: BTreeMap<u32, Option<String>>,
-    service: Option<(mpsc::Sender<u32>, mpsc::Receiver<(u32, Option<String>)>)>,
+    service: Option<(mpsc::Sender<u32>, mpsc::Receiver<Answer>)>,
 }
 
 impl Users {

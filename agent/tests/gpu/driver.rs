@@ -135,7 +135,7 @@ async fn ag_08_a_mismatch_is_named_with_both_versions_and_heals() {
         found.message
     );
     for _ in 0..10 {
-        assert_eq!(agent.next().await.conditions, [found.clone()]);
+        assert_eq!(agent.next().await.conditions, std::slice::from_ref(&found));
     }
     agent.collector.stop().await;
 }
