@@ -15,10 +15,8 @@ pub fn run(config: &Path) -> ExitCode {
         .init();
     cli::block_on(async {
         let config = CloudConfig::load(config).map_err(|e| CliError::Config(e.to_string()))?;
-        let failed =
-            |what: &str| move |e: std::io::Error| CliError::Failed(format!("cannot {what}: {e}"));
-        let mut terminate =
-            signal(SignalKind::terminate()).map_err(failed("listen for SIGTERM"))?;
+        let mut terminate = signal(SignalKind::terminate())
+            .map_err(|e| CliError::Failed(format!("cannot listen for SIGTERM: {e}")))?;
         let shutdown = async move {
             tokio::select! {
                 _ = terminate.recv() => {}
