@@ -4,3 +4,5 @@
 
 pub mod aws_proxy;
 pub mod moto;
+pub mod played_agent;
+pub mod wait;

@@ -6,9 +6,10 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::aws_proxy::query_moto;
+use crate::wait;
 
 /// The release that the notes and the proxy were checked against.
 const VERSION: &str = "5.2.5";
@@ -104,15 +105,11 @@ impl Moto {
             child,
             url: format!("http://127.0.0.1:{port}"),
         };
-        let begun = Instant::now();
-        while moto.ec2("us-east-1", "DescribeRegions", &[]).await.is_err() {
-            assert!(
-                begun.elapsed() < START_DEADLINE,
-                "{} does not answer",
-                program.display()
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let what = format!("the answer of {}", program.display());
+        wait::until_async(&what, START_DEADLINE, async || {
+            moto.ec2("us-east-1", "DescribeRegions", &[]).await.ok()
+        })
+        .await;
         moto
     }
 

@@ -60,6 +60,7 @@ pub(super) async fn launch_instances(proxy: &Proxy, query: &Query) -> Reply {
         }
     }
     let timing = proxy.scenario().timing(&query.region, query.group());
+    // sleeps: the scenario makes launches slow
     tokio::time::sleep(Duration::from_millis(timing.launch_ms)).await;
     let reply = launch(proxy, query, &token)
         .await

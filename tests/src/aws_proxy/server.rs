@@ -187,6 +187,7 @@ impl Proxy {
                 code,
                 message,
             } => return Some(Reply::error(query, status, &code, &message)),
+            // sleeps: the scenario asks for a slow answer
             Effect::Latency { ms } => tokio::time::sleep(Duration::from_millis(ms)).await,
             Effect::None | Effect::ReplyLost | Effect::ReplyLate { .. } => {}
         }
@@ -197,6 +198,7 @@ impl Proxy {
         match effect {
             Effect::ReplyLost => None,
             Effect::ReplyLate { ms } => {
+                // sleeps: the scenario asks for a reply that comes late
                 tokio::time::sleep(Duration::from_millis(ms)).await;
                 Some(reply)
             }
