@@ -1,0 +1,87 @@
+//! node_exporter as the yardstick: started, scraped at an interval, measured like the agent.
+//!
+//! Called by the `agent` bench. It is somebody else's program and optional here:
+//! without it the bench says how to get it and leaves the comparison out.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::process::{Running, wait_for};
+use crate::tools;
+
+const PROGRAM: &str = "prometheus-node-exporter";
+
+/// A running node_exporter.
+pub(crate) struct Exporter {
+    pub(crate) process: Running,
+    pub(crate) address: SocketAddr,
+}
+
+/// Starts it; none when it is not installed, after saying how to get it.
+///
+/// # Errors
+/// When it is installed but does not answer.
+pub(crate) fn start(dir: &Path) -> Result<Option<Exporter>> {
+    if !tools::answers(&[PROGRAM, "--version"]) {
+        eprintln!(
+            "bench: no {PROGRAM} here, so nothing to compare with; get it: apt-get install {PROGRAM}"
+        );
+        return Ok(None);
+    }
+    let address = free_address()?;
+    let mut process = Running::start(
+        PROGRAM,
+        Command::new(PROGRAM).arg(format!("--web.listen-address={address}")),
+        &dir.join("node_exporter.log"),
+    )?;
+    wait_for(
+        "the first scrape of node_exporter",
+        Duration::from_secs(10),
+        || {
+            process.alive()?;
+            Ok(scrape(address).ok())
+        },
+    )?;
+    Ok(Some(Exporter { process, address }))
+}
+
+/// A loopback address that nobody listens on now.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("no free port on the loopback")?;
+    listener
+        .local_addr()
+        .context("no free port on the loopback")
+}
+
+/// Reads all metrics once; gives their bytes.
+///
+/// # Errors
+/// When it does not answer with metrics within 5 s.
+pub(crate) fn scrape(address: SocketAddr) -> Result<usize> {
+    let limit = Duration::from_secs(5);
+    let mut stream = TcpStream::connect_timeout(&address, limit).context("cannot connect")?;
+    stream
+        .set_read_timeout(Some(limit))
+        .context("cannot set a time limit")?;
+    write!(stream, "GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n").context("cannot ask")?;
+    let mut reply = Vec::new();
+    stream
+        .read_to_end(&mut reply)
+        .context("cannot read the answer")?;
+    if !reply.starts_with(b"HTTP/1.")
+        || !reply.windows(12).any(|part| part == b"node_cpu_sec") && reply.len() < 1_000
+    {
+        bail!("no metrics in the answer");
+    }
+    Ok(reply.len())
+}
