@@ -17,6 +17,7 @@ pub mod explain;
 pub mod freeze;
 pub mod nodes;
 pub mod output;
+pub mod plan;
 pub mod pools;
 pub mod reference;
 pub mod requests;
@@ -76,6 +77,8 @@ pub enum Verb {
     /// What waits for capacity, by class.
     #[command(subcommand)]
     Demand(demand::Verb),
+    /// The last plan, a fresh one, or the plan of a saved input.
+    Plan(plan::Args),
     /// Why a node, pool or request is as it is.
     Explain(explain::Args),
     /// What happened.
@@ -144,6 +147,7 @@ async fn dispatch(
         Verb::Pools(verb) => pools::run(globals, out, verb).await,
         Verb::Requests(verb) => requests::run(globals, out, verb).await,
         Verb::Demand(verb) => demand::run(globals, out, verb).await,
+        Verb::Plan(args) => plan::run(globals, out, args).await,
         Verb::Explain(args) => explain::run(globals, out, args).await,
         Verb::Events(args) => events::run(globals, out, args).await,
         Verb::Freeze(args) => freeze::freeze(globals, out, args).await,

@@ -1,6 +1,7 @@
 //! `drover nodes`: list, show, cordon, uncordon, drain, cancel-drain, revoke. Called by `cli`; talks proto only.
 
 pub mod measures;
+pub mod parts;
 pub mod view;
 
 use super::connect;

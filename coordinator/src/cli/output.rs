@@ -1,9 +1,14 @@
 //! How results are written: tables like kubectl's, JSON, YAML; colour only on a terminal. Every noun implements
 //! [`Tabled`] and [`Sheet`] for its views and calls [`Out`]. Data goes to stdout, talk to stderr.
 
+mod page;
+mod table;
+
+pub use page::{Page, Sheet, page};
+pub use table::{Cell, Column, Tabled, Tone, table};
+
 use super::exit::CliError;
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 /// Form of the result.
@@ -18,187 +23,6 @@ pub enum Format {
     Json,
     /// The same structure as YAML.
     Yaml,
-}
-
-/// How a cell is coloured.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tone {
-    /// Not at all.
-    #[default]
-    Plain,
-    /// All is well.
-    Good,
-    /// On its way.
-    Busy,
-    /// Trouble.
-    Bad,
-}
-
-impl Tone {
-    const fn paint(self) -> Option<&'static str> {
-        match self {
-            Self::Plain => None,
-            Self::Good => Some("\u{1b}[32m"),
-            Self::Busy => Some("\u{1b}[33m"),
-            Self::Bad => Some("\u{1b}[31m"),
-        }
-    }
-}
-
-/// Text of one cell.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cell {
-    text: String,
-    tone: Tone,
-}
-
-impl Cell {
-    /// With a colour.
-    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        Self {
-            text: text.into(),
-            tone,
-        }
-    }
-    /// Without the colour.
-    #[must_use]
-    pub fn into_text(self) -> String {
-        self.text
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self::toned(text, Tone::Plain)
-    }
-}
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-impl From<u32> for Cell {
-    fn from(n: u32) -> Self {
-        n.to_string().into()
-    }
-}
-impl From<u64> for Cell {
-    fn from(n: u64) -> Self {
-        n.to_string().into()
-    }
-}
-impl<T: Into<Self>> From<Option<T>> for Cell {
-    fn from(value: Option<T>) -> Self {
-        value.map_or_else(Self::default, Into::into)
-    }
-}
-impl From<&Option<String>> for Cell {
-    fn from(value: &Option<String>) -> Self {
-        value.as_deref().into()
-    }
-}
-impl From<&String> for Cell {
-    fn from(value: &String) -> Self {
-        value.as_str().into()
-    }
-}
-
-/// One column of a table of `T`.
-pub struct Column<T> {
-    header: &'static str,
-    wide: bool,
-    cell: fn(&T, u64) -> Cell,
-}
-
-impl<T> Column<T> {
-    /// Always shown. `cell` gets the thing and the present moment (milliseconds since 1970).
-    pub const fn new(header: &'static str, cell: fn(&T, u64) -> Cell) -> Self {
-        Self {
-            header,
-            wide: false,
-            cell,
-        }
-    }
-    /// Shown with `-o wide`.
-    pub const fn wide(header: &'static str, cell: fn(&T, u64) -> Cell) -> Self {
-        Self {
-            header,
-            wide: true,
-            cell,
-        }
-    }
-}
-
-/// What can be a row.
-pub trait Tabled: Sized {
-    /// Columns in order.
-    fn columns() -> Vec<Column<Self>>;
-}
-
-/// What can be shown alone, for people.
-pub trait Sheet {
-    /// Fills the page.
-    fn sheet(&self, page: &mut Page, now_unix_ms: u64);
-}
-
-/// A page of names with values, and tables below headings.
-#[derive(Debug, Default)]
-pub struct Page {
-    text: String,
-    pending: Vec<(String, String)>,
-    colour: bool,
-}
-
-impl Page {
-    /// "Name:  value"; nothing is written when the value is missing.
-    pub fn line<V: ToString>(&mut self, name: &str, value: Option<V>) {
-        if let Some(value) = value {
-            self.pending.push((name.to_owned(), value.to_string()));
-        }
-    }
-    /// A line as it is.
-    pub fn text(&mut self, line: &str) {
-        self.flush();
-        let _ = writeln!(self.text, "{line}");
-    }
-    /// A table below a heading; nothing is written when it is empty.
-    pub fn table<T: Tabled>(&mut self, heading: &str, items: &[T], now_unix_ms: u64) {
-        if items.is_empty() {
-            return;
-        }
-        self.flush();
-        let _ = write!(self.text, "\n{heading}:\n");
-        for line in table(items, true, self.colour, now_unix_ms).lines() {
-            let _ = writeln!(self.text, "  {line}");
-        }
-    }
-    /// Lines below a heading; nothing is written when there are none.
-    pub fn lines(&mut self, heading: &str, lines: &[String]) {
-        if lines.is_empty() {
-            return;
-        }
-        self.flush();
-        let _ = write!(self.text, "\n{heading}:\n");
-        for line in lines {
-            let _ = writeln!(self.text, "  {line}");
-        }
-    }
-    fn flush(&mut self) {
-        let width = self
-            .pending
-            .iter()
-            .map(|(name, _)| name.len())
-            .max()
-            .unwrap_or(0)
-            + 2;
-        for (name, value) in self.pending.drain(..) {
-            let _ = writeln!(self.text, "{:width$}{value}", format!("{name}:"));
-        }
-    }
-    fn finish(mut self) -> String {
-        self.flush();
-        self.text
-    }
 }
 
 /// Where results go.
@@ -274,81 +98,6 @@ impl Out {
             ),
         };
         write_out(text.as_bytes())
-    }
-}
-
-/// A page as text.
-#[must_use]
-pub fn page<T: Sheet>(item: &T, colour: bool, now_unix_ms: u64) -> String {
-    let mut page = Page {
-        colour,
-        ..Page::default()
-    };
-    item.sheet(&mut page, now_unix_ms);
-    page.finish()
-}
-
-/// A table as text: upper-case headers, two blanks between, "-" for missing, no blanks at line ends.
-#[must_use]
-pub fn table<T: Tabled>(items: &[T], wide: bool, colour: bool, now_unix_ms: u64) -> String {
-    let columns: Vec<_> = T::columns()
-        .into_iter()
-        .filter(|c| wide || !c.wide)
-        .collect();
-    let rows: Vec<Vec<Cell>> = items
-        .iter()
-        .map(|item| {
-            columns
-                .iter()
-                .map(|c| (c.cell)(item, now_unix_ms))
-                .collect()
-        })
-        .collect();
-    let shown = |cell: &Cell| {
-        let text = super::exit::one_line(&cell.text);
-        if text.is_empty() {
-            "-".to_owned()
-        } else {
-            text
-        }
-    };
-    let widths: Vec<usize> = columns
-        .iter()
-        .enumerate()
-        .map(|(i, c)| {
-            let cells = rows.iter().map(|r| shown(&r[i]).chars().count());
-            cells.chain([c.header.len()]).max().unwrap_or(0)
-        })
-        .collect();
-    let mut text = String::new();
-    let last = columns.len().saturating_sub(1);
-    for (i, column) in columns.iter().enumerate() {
-        pad(&mut text, column.header, None, widths[i], i == last);
-    }
-    for row in &rows {
-        for (i, cell) in row.iter().enumerate() {
-            let paint = cell.tone.paint().filter(|_| colour);
-            pad(&mut text, &shown(cell), paint, widths[i], i == last);
-        }
-    }
-    text
-}
-
-fn pad(text: &mut String, cell: &str, paint: Option<&str>, width: usize, last: bool) {
-    match paint {
-        Some(paint) => {
-            let _ = write!(text, "{paint}{cell}\u{1b}[0m");
-        }
-        None => text.push_str(cell),
-    }
-    if last {
-        while text.ends_with(' ') {
-            text.pop();
-        }
-        text.push('\n');
-    } else {
-        let blanks = width.saturating_sub(cell.chars().count()) + 2;
-        text.extend(std::iter::repeat_n(' ', blanks));
     }
 }
 

@@ -32,7 +32,9 @@ fn verb(text: &mut String, command: &clap::Command, above: &str) {
         let _ = writeln!(text, "## `{name}`\n");
         let about = command.get_long_about().or_else(|| command.get_about());
         if let Some(about) = about {
-            let _ = writeln!(text, "{about}\n");
+            let about = about.to_string();
+            let end = if about.ends_with('.') { "" } else { "." };
+            let _ = writeln!(text, "{about}{end}\n");
         }
         let mut any = false;
         for arg in command.get_arguments() {
@@ -68,7 +70,8 @@ fn argument(text: &mut String, arg: &clap::Arg) {
         shown.push_str(&format!(" {value}"));
     }
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let _ = write!(text, "- `{shown}`: {help}");
+    let end = if help.ends_with(['.', ')']) { "" } else { "." };
+    let _ = write!(text, "- `{shown}`: {help}{end}");
     let values: Vec<_> = arg
         .get_possible_values()
         .iter()

@@ -1,6 +1,6 @@
 //! What a node says of itself and measures, as the CLI shows it. Used by `nodes::view`; missing is not zero.
 
-use super::view::short;
+use super::parts::short;
 use crate::cli::duration;
 use crate::cli::output::{Cell, Column, Page, Tabled, Tone, text};
 use drover_proto::v1;

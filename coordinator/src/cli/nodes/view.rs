@@ -2,6 +2,7 @@
 //! Built from the wire type; the wire type goes no further.
 
 use super::measures::{FactsView, GpuRow, TelemetryView};
+use super::parts::{AssignmentView, ConditionView, DrainView, OrderView, WorkloadView};
 use crate::cli::duration;
 use crate::cli::output::{Cell, Column, Page, Sheet, Tabled, Tone, number, text};
 use drover_proto::v1;
@@ -27,8 +28,8 @@ pub struct NodeView {
     pub foreign: bool,
     pub faulty: Option<String>,
     pub reason: Option<String>,
-    pub gpus: u32,
-    pub gpus_free: u32,
+    pub gpus: Option<u32>,
+    pub gpus_free: Option<u32>,
     pub gpu_model: Option<String>,
     pub instance_id: Option<String>,
     pub instance_type: Option<String>,
@@ -47,104 +48,6 @@ pub struct NodeView {
     pub desired: Option<OrderView>,
     pub observed: Option<OrderView>,
     pub labels: BTreeMap<String, String>,
-}
-
-/// A drain under way.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
-)]
-pub struct DrainView {
-    pub id: String,
-    pub policy: Option<String>,
-    pub state: Option<String>,
-    pub by: String,
-    pub reason: Option<String>,
-    pub since_unix_ms: Option<u64>,
-    pub deadline_unix_ms: Option<u64>,
-    pub then: Option<String>,
-    pub workloads_at_start: u32,
-    pub workloads_now: u32,
-    pub blockers: Vec<BlockerView>,
-}
-
-/// What keeps a drain from being done.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
-)]
-pub struct BlockerView {
-    pub kind: String,
-    pub subject: Option<String>,
-    pub message: String,
-}
-
-/// Units of a request on a node.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
-)]
-pub struct AssignmentView {
-    pub request: String,
-    pub node: Option<String>,
-    pub node_name: Option<String>,
-    pub instance_id: Option<String>,
-    pub pool: Option<String>,
-    pub units: u32,
-    pub gpus: u32,
-    pub ready: bool,
-}
-
-/// Something that runs.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
-)]
-pub struct WorkloadView {
-    pub kind: Option<String>,
-    pub id: String,
-    pub user: Option<String>,
-    pub command: Option<String>,
-    pub gpus: Vec<String>,
-    pub gpu_memory_bytes: Option<u64>,
-    pub request: Option<String>,
-}
-
-/// Something to know.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
-)]
-pub struct ConditionView {
-    pub kind: String,
-    pub subject: Option<String>,
-    pub message: String,
-    pub since_unix_ms: Option<u64>,
-    pub faulty: bool,
-}
-
-/// What the node is told, or says it was told.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
-)]
-pub struct OrderView {
-    pub epoch: u64,
-    pub generation: u64,
-    pub desired: Option<String>,
-    pub drain_id: Option<String>,
-}
-
-/// The short name of a wire enum: `DRAIN_STATE_WAITING` with prefix `DRAIN_STATE_` is "waiting"; unspecified is missing.
-pub(super) fn short(full: &str, prefix: &str) -> Option<String> {
-    let name = full.strip_prefix(prefix).unwrap_or(full).to_lowercase();
-    Some(name).filter(|n| n != "unspecified")
 }
 
 impl From<v1::Node> for NodeView {
@@ -186,84 +89,6 @@ impl From<v1::Node> for NodeView {
     }
 }
 
-impl From<v1::NodeDrain> for DrainView {
-    fn from(d: v1::NodeDrain) -> Self {
-        Self {
-            policy: short(d.policy().as_str_name(), "DRAIN_POLICY_"),
-            state: short(d.state().as_str_name(), "DRAIN_STATE_"),
-            id: d.id,
-            by: d.by,
-            reason: text(d.reason),
-            since_unix_ms: number(d.since_unix_ms),
-            deadline_unix_ms: number(d.deadline_unix_ms),
-            then: text(d.then),
-            workloads_at_start: d.workloads_at_start,
-            workloads_now: d.workloads_now,
-            blockers: d
-                .blockers
-                .into_iter()
-                .map(|b| BlockerView {
-                    kind: b.kind,
-                    subject: text(b.subject),
-                    message: b.message,
-                })
-                .collect(),
-        }
-    }
-}
-
-impl From<v1::Assignment> for AssignmentView {
-    fn from(a: v1::Assignment) -> Self {
-        Self {
-            request: a.request,
-            node: text(a.node),
-            node_name: text(a.node_name),
-            instance_id: text(a.instance_id),
-            pool: text(a.pool),
-            units: a.units,
-            gpus: a.gpus,
-            ready: a.ready,
-        }
-    }
-}
-
-impl From<v1::Workload> for WorkloadView {
-    fn from(w: v1::Workload) -> Self {
-        Self {
-            kind: short(w.kind().as_str_name(), "WORKLOAD_KIND_"),
-            id: w.id,
-            user: text(w.user),
-            command: text(w.command),
-            gpus: w.gpus,
-            gpu_memory_bytes: w.gpu_memory_bytes,
-            request: text(w.request),
-        }
-    }
-}
-
-impl From<v1::Condition> for ConditionView {
-    fn from(c: v1::Condition) -> Self {
-        Self {
-            kind: c.kind,
-            subject: text(c.subject),
-            message: c.message,
-            since_unix_ms: number(c.since_unix_ms),
-            faulty: c.faulty,
-        }
-    }
-}
-
-impl From<v1::Order> for OrderView {
-    fn from(o: v1::Order) -> Self {
-        Self {
-            epoch: o.epoch,
-            generation: o.generation,
-            desired: short(o.desired().as_str_name(), "DESIRED_"),
-            drain_id: o.drain.and_then(|d| text(d.id)),
-        }
-    }
-}
-
 impl NodeView {
     fn state_cell(&self) -> Cell {
         let mut state = self.state.clone();
@@ -288,6 +113,15 @@ impl NodeView {
         Cell::toned(state, tone)
     }
 
+    /// "3/4": used of all; "-/4" when the use is not known; missing when nothing is.
+    fn gpus_used(&self) -> Option<String> {
+        let total = self.gpus?;
+        let used = self
+            .gpus_free
+            .map(|free| total.saturating_sub(free).to_string());
+        Some(format!("{}/{total}", used.as_deref().unwrap_or("-")))
+    }
+
     fn memory(&self) -> Option<String> {
         let used = self.telemetry.as_ref().and_then(|t| t.memory_used_bytes);
         let total = self.facts.as_ref().and_then(|f| f.memory_bytes);
@@ -307,9 +141,7 @@ impl Tabled for NodeView {
             Column::new("NAME", |n, _| (&n.name).into()),
             Column::new("POOL", |n, _| (&n.pool).into()),
             Column::new("STATE", |n, _| n.state_cell()),
-            Column::new("GPUS", |n, _| {
-                format!("{}/{}", n.gpus.saturating_sub(n.gpus_free), n.gpus).into()
-            }),
+            Column::new("GPUS", |n, _| n.gpus_used().into()),
             Column::new("GPU-MODEL", |n, _| (&n.gpu_model).into()),
             Column::new("CPU%", |n, _| {
                 n.telemetry
@@ -376,10 +208,7 @@ impl Sheet for NodeView {
             "Idle for",
             self.idle_since_unix_ms.map(|t| duration::age(now, Some(t))),
         );
-        page.line(
-            "GPUs",
-            Some(format!("{} free of {}", self.gpus_free, self.gpus)),
-        );
+        page.line("GPUs used", self.gpus_used());
         page.line("GPU model", self.gpu_model.as_ref());
         page.line("Memory", self.memory());
         if let Some(facts) = &self.facts {
@@ -406,83 +235,5 @@ impl Sheet for NodeView {
         page.table("Workloads", &self.workloads, now);
         page.table("Held by requests", &self.assignments, now);
         page.table("Conditions", &self.conditions, now);
-    }
-}
-
-impl DrainView {
-    fn lines(&self, page: &mut Page, now: u64) {
-        page.line("Drain", self.state.as_ref());
-        page.line("Drain policy", self.policy.as_ref());
-        page.line("Drain by", Some(&self.by));
-        page.line("Drain reason", self.reason.as_ref());
-        page.line(
-            "Draining for",
-            self.since_unix_ms.map(|t| duration::age(now, Some(t))),
-        );
-        page.line(
-            "Drain deadline",
-            self.deadline_unix_ms.map(duration::moment),
-        );
-        page.line("Then", self.then.as_ref());
-        page.line(
-            "Workloads left",
-            Some(format!(
-                "{} of {}",
-                self.workloads_now, self.workloads_at_start
-            )),
-        );
-        let blockers: Vec<_> = self.blockers.iter().map(|b| b.message.clone()).collect();
-        page.lines("Waits for", &blockers);
-    }
-}
-
-impl Tabled for WorkloadView {
-    fn columns() -> Vec<Column<Self>> {
-        vec![
-            Column::new("KIND", |w, _| (&w.kind).into()),
-            Column::new("ID", |w, _| (&w.id).into()),
-            Column::new("USER", |w, _| (&w.user).into()),
-            Column::new("GPUS", |w, _| w.gpus.len().to_string().into()),
-            Column::new("GPU-MEM", |w, _| {
-                w.gpu_memory_bytes.map(duration::bytes).into()
-            }),
-            Column::new("REQUEST", |w, _| (&w.request).into()),
-            Column::new("COMMAND", |w, _| (&w.command).into()),
-        ]
-    }
-}
-
-impl Tabled for AssignmentView {
-    fn columns() -> Vec<Column<Self>> {
-        vec![
-            Column::new("REQUEST", |a, _| (&a.request).into()),
-            Column::new("NODE", |a, _| {
-                a.node_name.as_ref().or(a.node.as_ref()).cloned().into()
-            }),
-            Column::new("POOL", |a, _| (&a.pool).into()),
-            Column::new("INSTANCE", |a, _| (&a.instance_id).into()),
-            Column::new("UNITS", |a, _| a.units.into()),
-            Column::new("GPUS", |a, _| a.gpus.into()),
-            Column::new("READY", |a, _| match a.ready {
-                true => Cell::toned("yes", Tone::Good),
-                false => Cell::toned("no", Tone::Busy),
-            }),
-        ]
-    }
-}
-
-impl Tabled for ConditionView {
-    fn columns() -> Vec<Column<Self>> {
-        vec![
-            Column::new("KIND", |c, _| {
-                Cell::toned(
-                    c.kind.clone(),
-                    if c.faulty { Tone::Bad } else { Tone::Busy },
-                )
-            }),
-            Column::new("SUBJECT", |c, _| (&c.subject).into()),
-            Column::new("FOR", |c, now| duration::age(now, c.since_unix_ms).into()),
-            Column::new("MESSAGE", |c, _| (&c.message).into()),
-        ]
     }
 }

@@ -1,7 +1,7 @@
 //! A capacity request as the CLI shows it: stable JSON names, table columns, the page of `requests show`.
 
 use crate::cli::duration;
-use crate::cli::nodes::view::AssignmentView;
+use crate::cli::nodes::parts::AssignmentView;
 use crate::cli::output::{Cell, Column, Page, Sheet, Tabled, Tone, number, text};
 use drover_proto::v1;
 use serde::Serialize;
