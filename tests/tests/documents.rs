@@ -90,14 +90,26 @@ fn program(variable: &str) -> PathBuf {
         .into()
 }
 
+/// The documents that describe the present, by their path from the root.
+fn documents(root: &Path) -> Vec<String> {
+    let mut found = vec!["README.md".to_owned(), "ARCHITECTURE.md".to_owned()];
+    let docs = std::fs::read_dir(root.join("docs"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    found.extend(docs.map(|entry| format!("docs/{}", entry.file_name().to_string_lossy())));
+    found.retain(|name| name.ends_with(".md"));
+    found
+}
+
 #[test]
 fn the_commands_of_the_documents_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the tests lie below the root");
     let mut faults = Vec::new();
-    for name in ["README.md", "ARCHITECTURE.md"] {
-        let Ok(text) = std::fs::read_to_string(root.join(name)) else {
+    for name in documents(root) {
+        let Ok(text) = std::fs::read_to_string(root.join(&name)) else {
             continue;
         };
         for command in shown(&text) {

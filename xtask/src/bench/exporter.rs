@@ -78,10 +78,41 @@ pub(crate) fn scrape(address: SocketAddr) -> Result<usize> {
     stream
         .read_to_end(&mut reply)
         .context("cannot read the answer")?;
-    if !reply.starts_with(b"HTTP/1.")
-        || !reply.windows(12).any(|part| part == b"node_cpu_sec") && reply.len() < 1_000
+    let reply = String::from_utf8_lossy(&reply);
+    let status = reply.lines().next().unwrap_or_default();
+    if !status.starts_with("HTTP/1.")
+        || !status.contains(" 200")
+        || !reply.contains("node_cpu_seconds")
     {
-        bail!("no metrics in the answer");
+        bail!("no metrics in the answer: {status}");
     }
     Ok(reply.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers one connection with the text.
+    fn answering(text: &'static str) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 256];
+            let read = stream.read(&mut request).unwrap();
+            assert!(request[..read].starts_with(b"GET /metrics HTTP/1.0"));
+            stream.write_all(text.as_bytes()).unwrap();
+        });
+        address
+    }
+
+    #[test]
+    fn only_metrics_are_a_scrape() {
+        let metrics = "HTTP/1.0 200 OK\r\n\r\nnode_cpu_seconds_total{cpu=\"0\"} 1\n";
+        assert_eq!(scrape(answering(metrics)).unwrap(), metrics.len());
+        let error = scrape(answering("HTTP/1.0 500 Oops\r\n\r\nnode_cpu_seconds\n")).unwrap_err();
+        assert!(error.to_string().contains("500 Oops"), "{error}");
+        assert!(scrape(answering("HTTP/1.0 200 OK\r\n\r\nhello\n")).is_err());
+    }
 }
