@@ -4,6 +4,7 @@
 //! for byte. Infallible: a bad item of the input is reported in the plan and costs that item only.
 
 mod check;
+mod could;
 mod explain;
 mod file;
 mod fit;
@@ -11,13 +12,16 @@ mod gangs;
 mod grow;
 mod matching;
 mod offers;
+mod packing;
 mod report;
 mod shrink;
 mod state;
+mod supply;
 mod targets;
 mod why;
+mod why_fleet;
 
-pub use check::{Violation, check, violations};
+pub use check::{Culprit, Violation, check, violations};
 pub use explain::{class_summary, pool_summary, render, render_action, render_stop};
 pub use file::{PlanFileError, from_input_bytes, to_bytes};
 
@@ -45,9 +49,6 @@ pub fn propose(input: &PlanInput) -> Planned {
                 fit::fit_class(&mut work, class, would);
             }
             grow::grow(&mut work, &level.singles, would);
-        }
-        if !would {
-            work.settle_real();
         }
     }
     targets::stand(&mut work);

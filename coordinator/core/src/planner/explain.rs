@@ -148,7 +148,7 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
         Reason::More { count } => format!("and {count} more"),
         Reason::NoRoom { pool } => format!("{pool} has no room left and no more nodes to ask for"),
         Reason::Growing { nodes } => format!("asks for {}", plural(*nodes, "node")),
-        Reason::Shrinking { nodes } => format!("{} leave", plural(*nodes, "node")),
+        Reason::Shrinking { nodes } => format!("begins to remove {}", plural(*nodes, "node")),
         Reason::NoPools => "the fleet has no pool of its own".to_owned(),
     }
 }

@@ -4,7 +4,8 @@
 
 use super::grow::{self, Packing};
 use super::offers::Ledger;
-use super::state::{At, Bin, Work};
+use super::state::Work;
+use super::supply::{At, Bin};
 use crate::model::{Class, Gang, Locality, Reason, RequestName, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -167,10 +168,9 @@ fn all_tries(
         if offer.would == would
             && work.matches(class, offer.kind)
             && ledger.room(&work.offers, i) > 0
+            && let Some(domain) = domain_of(work, offer.kind, None, gang.locality).filter(welcome)
         {
-            if let Some(domain) = domain_of(work, offer.kind, None, gang.locality).filter(welcome) {
-                pools.entry(domain).or_default().insert(offer.pool);
-            }
+            pools.entry(domain).or_default().insert(offer.pool);
         }
     }
     let domains: BTreeSet<Domain> = bins.keys().chain(pools.keys()).cloned().collect();

@@ -2,7 +2,8 @@
 //! maximum, fleet budget, ration). Grow, gangs and targets take from one ledger.
 
 use super::matching::Place;
-use super::state::{At, Tier, Work, growth_stop, intern, is_present};
+use super::state::{Work, intern};
+use super::supply::{At, Tier, growth_stop, is_present};
 use crate::model::{
     Class, FailureKind, Market, MemoryEntry, MicroUsd, Mode, OfferingId, PoolInput, Reason,
     Resources, Steering,

@@ -2,8 +2,9 @@
 
 use super::offers::spent;
 use super::shrink::Shrunk;
-use super::state::{At, Tier, Work};
-use super::why;
+use super::state::Work;
+use super::supply::{At, Tier};
+use super::{why, why_fleet};
 use crate::model::{
     Action, ClassOutcome, Mode, NodeId, PLAN_VERSION, Plan, Planned, Reason, Report, Run, Source,
     Target,
@@ -68,8 +69,8 @@ pub(super) fn assemble(work: &Work<'_>, shrunk: Shrunk) -> Planned {
     }
     let mut report = Report {
         classes: Vec::new(),
-        pools: why::pools(work, &done),
-        nodes: why::nodes(work, &done),
+        pools: why_fleet::pools(work, &done),
+        nodes: why_fleet::nodes(work, &done),
         dropped: Vec::new(),
         cost: crate::model::MicroUsd(cost),
     };

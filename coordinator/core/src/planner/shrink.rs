@@ -1,7 +1,8 @@
 //! Shrink: which nodes begin to leave, which drained ones go. An ordered, visible list of strategies. Called last by
 //! `plan`, so that whatever demand, gangs and targets use is kept. Running work is never touched.
 
-use super::state::{At, Bin, Tier, Work, can_uncordon, is_present, removal_stop};
+use super::state::Work;
+use super::supply::{At, Bin, Tier, can_uncordon, is_present, removal_stop};
 use crate::model::{Busy, Class, Cordon, Lifecycle, NodeInput, PoolInput, PoolKind, Quota, Reason};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

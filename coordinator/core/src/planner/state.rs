@@ -3,88 +3,11 @@
 
 use super::matching::Place;
 use super::offers::{self, Ledger, Offer};
+use super::supply::{At, Bin, Tier, is_present, node_supply, reserve_coming};
 use crate::model::{
-    Busy, Class, Cordon, LaunchInFlight, Lifecycle, Mode, NodeInput, PlanInput, PoolId, PoolInput,
-    Reason, RequestName, Resources, Source, Stop,
+    Busy, Cordon, Lifecycle, Mode, PlanInput, PoolId, Reason, RequestName, Resources,
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Order of use among existing supply (I12).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Tier {
-    Ready,
-    OwnCordoned,
-    Coming,
-}
-
-/// Where a bin is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum At {
-    /// Index in the input's nodes.
-    Node(usize),
-    /// Index in the input's launches, n-th node.
-    Coming(usize, u32),
-}
-
-/// One node's room.
-#[derive(Debug, Clone)]
-pub(super) struct Bin {
-    pub at: At,
-    pub kind: usize,
-    pub pool: Option<usize>,
-    pub tier: Tier,
-    pub total: Resources,
-    pub free: Resources,
-    /// Nothing on it: a whole-node unit may take it.
-    pub empty: bool,
-    /// Witnesses say idle, or it is coming.
-    pub idle: bool,
-    /// Only counts in `would` (its pool is observed).
-    pub would: bool,
-    /// (class, units).
-    pub placed: Vec<(usize, u32)>,
-    /// Held for a gang: (class, units).
-    pub held: Vec<(usize, u32)>,
-}
-
-impl Bin {
-    /// Units of a class that fit now; the class must match the kind.
-    pub fn times(&self, class: &Class, index: usize) -> u32 {
-        if class.whole_node {
-            return u32::from(self.empty && class.unit.fits(&self.total));
-        }
-        let fits = class.unit.times(&self.free);
-        match class.constraints.max_per_node {
-            0 => fits,
-            most => {
-                let here: u32 = self
-                    .placed
-                    .iter()
-                    .chain(&self.held)
-                    .filter(|p| p.0 == index)
-                    .map(|p| p.1)
-                    .sum();
-                fits.min(most.saturating_sub(here))
-            }
-        }
-    }
-
-    /// Takes room for units.
-    pub fn take(&mut self, class: &Class, index: usize, units: u32, hold: bool) {
-        if class.whole_node {
-            self.free = Resources::default();
-        } else {
-            self.free = self.free.minus(&class.unit.scaled(units));
-        }
-        self.empty = false;
-        let list = if hold {
-            &mut self.held
-        } else {
-            &mut self.placed
-        };
-        list.push((index, units));
-    }
-}
 
 /// New nodes of one offer with equal content.
 #[derive(Debug, Clone)]
@@ -136,6 +59,8 @@ pub(super) struct Work<'a> {
     pub kinds: Vec<Place<'a>>,
     /// Per constraint set, per kind.
     matches: Vec<Vec<bool>>,
+    /// Per class: wants no GPU, and an offering without GPUs could serve it.
+    pub plain: Vec<bool>,
     /// Per class, its constraint set.
     constraint_of: Vec<usize>,
     /// All nodes that exist, whatever their state, by (kind, pool, size): what could ever serve.
@@ -166,70 +91,6 @@ pub(super) struct Work<'a> {
     pub below: BTreeMap<usize, (u32, u32)>,
 }
 
-/// Pools that a person or trouble stopped: no growth.
-pub(super) fn growth_stop(pool: &PoolInput) -> Option<&Stop> {
-    pool.stops.iter().find(|stop| match stop {
-        Stop::Frozen { .. }
-        | Stop::Paused { .. }
-        | Stop::NeverJoined { .. }
-        | Stop::Failed { .. }
-        | Stop::SiteSilent
-        | Stop::NotOurs { .. } => true,
-        Stop::Stale { may_grow, .. } => !may_grow,
-        Stop::NoRemoval { .. } => false,
-    })
-}
-
-/// Nothing may be undone or removed.
-pub(super) fn removal_stop(pool: &PoolInput) -> Option<&Stop> {
-    pool.stops.iter().find(|stop| match stop {
-        Stop::Frozen { .. }
-        | Stop::SiteSilent
-        | Stop::Stale { .. }
-        | Stop::NoRemoval { .. }
-        | Stop::NotOurs { .. } => true,
-        Stop::Paused { .. } | Stop::NeverJoined { .. } | Stop::Failed { .. } => false,
-    })
-}
-
-/// Our own cordon may not even be taken back.
-pub(super) fn touch_stop(pool: &PoolInput) -> Option<&Stop> {
-    pool.stops.iter().find(|stop| {
-        matches!(
-            stop,
-            Stop::Frozen { .. } | Stop::SiteSilent | Stop::NotOurs { .. }
-        )
-    })
-}
-
-/// The node exists as a machine that the provider counts.
-pub(super) fn is_present(node: &NodeInput) -> bool {
-    !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
-}
-
-/// Own cordon on an empty node, not yet leaving: the second supply.
-pub(super) fn can_uncordon(node: &NodeInput) -> bool {
-    node.cordon == Some(Cordon::Drover)
-        && matches!(
-            node.lifecycle,
-            Lifecycle::Ready | Lifecycle::Draining | Lifecycle::Drained
-        )
-        && node.drain.as_ref().is_none_or(|d| d.own_idle)
-        && matches!(node.busy, Busy::Idle { .. })
-        && node.reserved.is_empty()
-        && !node.unreachable
-        && node.faulty.is_none()
-}
-
-/// Takes work now.
-pub(super) fn takes_work(node: &NodeInput) -> bool {
-    node.lifecycle == Lifecycle::Ready
-        && node.cordon.is_none()
-        && node.drain.is_none()
-        && !node.unreachable
-        && node.faulty.is_none()
-}
-
 impl<'a> Work<'a> {
     /// Indexes the input. Bad items are noted, never fatal.
     pub fn new(input: &'a PlanInput) -> Self {
@@ -258,6 +119,7 @@ impl<'a> Work<'a> {
             bad_pools,
             kinds: Vec::new(),
             matches: Vec::new(),
+            plain: Vec::new(),
             constraint_of: Vec::new(),
             shapes: BTreeMap::new(),
             bins: Vec::new(),
@@ -286,6 +148,7 @@ impl<'a> Work<'a> {
         work.kinds = order_by_index(kind_index);
         work.ledger = offers::ledger(&work);
         work.match_constraints();
+        work.plain = (0..input.classes.len()).map(|c| work.is_plain(c)).collect();
         work.order_bins();
         work
     }
@@ -426,6 +289,18 @@ impl<'a> Work<'a> {
             .collect();
     }
 
+    fn is_plain(&self, class: usize) -> bool {
+        let unit = &self.input.classes[class];
+        let without = |o: &Offer<'_>| o.alloc.as_ref().is_some_and(|a| a.gpus == 0);
+        unit.unit.gpus == 0
+            && !unit.whole_node
+            && unit.constraints.gpu_model.is_empty()
+            && self
+                .offers
+                .iter()
+                .any(|o| without(o) && self.matches(class, o.kind) && o.times(unit) > 0)
+    }
+
     fn order_bins(&mut self) {
         let price = |bin: &Bin| match bin.at {
             At::Node(n) => self.input.nodes[n].price.0,
@@ -473,70 +348,6 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What a node supplies, if anything.
-fn node_supply(node: &NodeInput, pool: Option<&PoolInput>) -> Option<(Tier, Resources)> {
-    if takes_work(node) {
-        return Some((Tier::Ready, node.allocatable.clone()));
-    }
-    let pool = pool?;
-    if can_uncordon(node) && touch_stop(pool).is_none() {
-        return Some((Tier::OwnCordoned, node.allocatable.clone()));
-    }
-    let joining = node.lifecycle == Lifecycle::Joined
-        && node.cordon.is_none()
-        && node.drain.is_none()
-        && !node.unreachable
-        && node.faulty.is_none();
-    if !joining {
-        return None;
-    }
-    // Its GPUs may not be there yet: what its offering gives is what it will have.
-    let offering = node
-        .offering
-        .as_ref()
-        .and_then(|id| pool.offerings.iter().find(|o| o.id == *id));
-    let total = offering
-        .and_then(|o| o.allocatable.clone())
-        .unwrap_or_else(|| node.allocatable.clone());
-    Some((Tier::Coming, total))
-}
-
-/// Takes off what requests hold on the nodes of a launch. A request whose unit is not known holds all of it.
-fn reserve_coming(input: &PlanInput, launch: &LaunchInFlight, bins: &mut [Bin]) {
-    for (request, units) in &launch.reserved {
-        let name = Source::Request(request.clone());
-        let class = input.classes.iter().find(|c| c.source == name);
-        let mut left = *units;
-        for bin in bins.iter_mut() {
-            if left == 0 {
-                break;
-            }
-            let fits = match class {
-                Some(c) if c.whole_node => u32::from(bin.empty),
-                Some(c) => c.unit.times(&bin.free),
-                None => u32::MAX,
-            };
-            let n = fits.min(left);
-            if n == 0 {
-                continue;
-            }
-            bin.empty = false;
-            bin.idle = false;
-            match class {
-                Some(c) if !c.whole_node => {
-                    bin.free = bin.free.minus(&c.unit.scaled(n));
-                    left -= n;
-                }
-                Some(_) => {
-                    bin.free = Resources::default();
-                    left -= n;
-                }
-                None => bin.free = Resources::default(),
-            }
-        }
-    }
-}
-
 pub(super) fn intern<'a>(index: &mut BTreeMap<Place<'a>, usize>, place: Place<'a>) -> usize {
     let next = index.len();
     *index.entry(place).or_insert(next)
@@ -546,11 +357,4 @@ fn order_by_index<K>(index: BTreeMap<K, usize>) -> Vec<K> {
     let mut all: Vec<(usize, K)> = index.into_iter().map(|(k, i)| (i, k)).collect();
     all.sort_by_key(|(i, _)| *i);
     all.into_iter().map(|(_, k)| k).collect()
-}
-
-impl Work<'_> {
-    /// The real phase is over: room that gangs hold stays held; nothing else changes.
-    pub fn settle_real(&mut self) {
-        self.groups.retain(|g| g.nodes > 0);
-    }
 }

@@ -1,7 +1,8 @@
 //! Standing targets: the minimum and the spare of each pool, after demand. Own-cordoned idle nodes first, then launches.
 //! Called once by `plan`; never for a stopped pool.
 
-use super::state::{At, Tier, Work, growth_stop};
+use super::state::Work;
+use super::supply::{At, Tier, growth_stop};
 
 /// Brings every pool to its minimum and its spare, as far as limits allow; what is missing is noted in `below`.
 pub(super) fn stand(work: &mut Work<'_>) {

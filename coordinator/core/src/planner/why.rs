@@ -1,19 +1,15 @@
-//! Why, and why not: the reasons of classes, pools and nodes (I9). Called by `report`. Reads the run's state, changes
+//! Why, and why not: the reasons of classes (I9). Called by `report`. Reads the run's state, changes
 //! nothing, renders nothing.
 
-use super::gangs;
-use super::matching::Place;
-use super::report::{Done, to_u32};
-use super::shrink::kept_for;
-use super::state::{At, Tier, Work, growth_stop, removal_stop};
-use crate::model::{
-    Busy, ClassOutcome, Cordon, Lifecycle, Locality, Mode, NodeInput, NodeOutcome, PoolOutcome,
-    Reason, Resources, UnixMs,
-};
-use std::collections::{BTreeMap, BTreeSet};
+use super::could;
+use super::report::to_u32;
+use super::state::Work;
+use super::supply::{At, Tier};
+use crate::model::{ClassOutcome, Reason, Resources, UnixMs};
+use std::collections::BTreeMap;
 
 /// Reasons listed for one class or pool at most.
-const LISTED: usize = 40;
+pub(super) const LISTED: usize = 40;
 
 /// Reasons of one class whose figures are known.
 pub(super) fn class(work: &Work<'_>, class: usize, outcome: &mut ClassOutcome) {
@@ -27,7 +23,7 @@ pub(super) fn class(work: &Work<'_>, class: usize, outcome: &mut ClassOutcome) {
     reasons.extend(work.notes.get(&class).into_iter().flatten().cloned());
     placed(work, class, &mut reasons);
     if outcome.unplaced > 0 && unit.constraints.unsupported.is_empty() {
-        let could = could_ever(work, class);
+        let could = could::could_ever(work, class);
         let least = unit.gang.as_ref().map_or(1, |g| g.min.max(1));
         if could.units == 0 {
             outcome.impossible = true;
@@ -143,6 +139,10 @@ fn not_placed(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
                 said = true;
                 continue;
             };
+            if work.plain[class] && alloc.gpus > 0 {
+                differs = Some("it has GPUs, and none is wanted".to_owned());
+                continue;
+            }
             if offer.times(unit) == 0 {
                 differs = Some(too_small(&unit.unit, alloc));
                 continue;
@@ -222,11 +222,11 @@ fn limit_reason(work: &Work<'_>, o: usize) -> Option<Reason> {
     }
 }
 
-fn push(reasons: &mut Vec<Reason>, reason: Option<Reason>) {
-    if let Some(reason) = reason {
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
+pub(super) fn push(reasons: &mut Vec<Reason>, reason: Option<Reason>) {
+    if let Some(reason) = reason
+        && !reasons.contains(&reason)
+    {
+        reasons.push(reason);
     }
 }
 
@@ -284,284 +284,4 @@ fn wants(work: &Work<'_>, class: usize) -> String {
         all.push(format!("{}={}", r.key, any.join("|")));
     }
     all.join(", ")
-}
-
-struct Could {
-    units: u32,
-    place: String,
-}
-
-/// Most units of a class that its best domain could ever hold, were everything idle and every limit but the pools'
-/// maximum away.
-fn could_ever(work: &Work<'_>, class: usize) -> Could {
-    let unit = &work.input.classes[class];
-    let locality = unit.gang.as_ref().map_or(Locality::Any, |g| g.locality);
-    let fits = |size: &Resources| -> u32 {
-        let n = if unit.whole_node {
-            u32::from(unit.unit.fits(size))
-        } else {
-            unit.unit.times(size)
-        };
-        if unit.constraints.max_per_node == 0 {
-            n
-        } else {
-            n.min(unit.constraints.max_per_node)
-        }
-    };
-    // Per (domain, pool): units on nodes that exist, and on a pool grown to its maximum.
-    let mut sums: BTreeMap<(gangs::Domain, Option<usize>), (u32, u32)> = BTreeMap::new();
-    let mut best_node = 0;
-    let domain = |place: &Place<'_>| match locality {
-        Locality::Any | Locality::Node => Some(gangs::Domain::Any),
-        Locality::Site => Some(gangs::Domain::Site(place.site?.to_string())),
-        Locality::Zone if place.zone.is_empty() => None,
-        Locality::Zone => Some(gangs::Domain::Zone(
-            place.site?.to_string(),
-            place.zone.to_owned(),
-        )),
-        Locality::Pool => work
-            .pool_index
-            .get(place.pool?)
-            .map(|p| gangs::Domain::Pool(*p)),
-    };
-    for ((kind, pool, size), nodes) in &work.shapes {
-        let place = &work.kinds[*kind];
-        if let (true, Some(d)) = (work.matches(class, *kind), domain(place)) {
-            let slot = sums.entry((d, *pool)).or_default();
-            slot.0 = slot.0.saturating_add(fits(size).saturating_mul(*nodes));
-            best_node = best_node.max(fits(size));
-        }
-    }
-    for offer in &work.offers {
-        let place = &work.kinds[offer.kind];
-        let pool = &work.input.pools[offer.pool];
-        if pool.max == 0 || !work.matches(class, offer.kind) {
-            continue;
-        }
-        // An unknown type might do.
-        let each = if offer.alloc.is_some() {
-            offer.times(unit)
-        } else {
-            u32::MAX
-        };
-        let stock = pool
-            .offerings
-            .iter()
-            .find(|o| o.id == *offer.id)
-            .and_then(|o| o.available);
-        let most = stock.map_or(pool.max, |n| {
-            pool.max
-                .min(work.counts[offer.pool].present.saturating_add(n))
-        });
-        if let Some(d) = domain(place) {
-            let slot = sums.entry((d, Some(offer.pool))).or_default();
-            slot.1 = slot.1.max(each.saturating_mul(most));
-            best_node = best_node.max(each);
-        }
-    }
-    let mut by_domain: BTreeMap<gangs::Domain, u32> = BTreeMap::new();
-    for ((d, _), (have, grown)) in sums {
-        let slot = by_domain.entry(d).or_insert(0);
-        *slot = slot.saturating_add(have.max(grown));
-    }
-    if locality == Locality::Node {
-        return Could {
-            units: best_node,
-            place: "one node".to_owned(),
-        };
-    }
-    let best = by_domain
-        .into_iter()
-        .max_by_key(|(d, n)| (*n, std::cmp::Reverse(d.clone())));
-    best.map_or(
-        Could {
-            units: 0,
-            place: String::new(),
-        },
-        |(d, units)| Could {
-            units,
-            place: gangs::name(work, &d),
-        },
-    )
-}
-
-/// Every pool's current reasons.
-pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
-    let mut quota: BTreeMap<usize, u32> = BTreeMap::new();
-    let mut removed: BTreeMap<usize, u32> = BTreeMap::new();
-    for (node, why) in &done.stays {
-        if let (Reason::QuotaUsed { quota: q }, Some(p)) = (why, work.node_pool[*node]) {
-            quota.insert(p, *q);
-        }
-    }
-    for node in done.removed.keys() {
-        if let Some(p) = work.node_pool[*node] {
-            *removed.entry(p).or_insert(0) += 1;
-        }
-    }
-    let mut all = Vec::with_capacity(work.input.pools.len());
-    for (p, pool) in work.input.pools.iter().enumerate() {
-        let mut reasons: Vec<Reason> = Vec::new();
-        reasons.extend(
-            work.bad_pools
-                .get(&p)
-                .into_iter()
-                .flatten()
-                .map(|w| Reason::BadInput { what: w.clone() }),
-        );
-        reasons.extend(
-            pool.stops
-                .iter()
-                .map(|s| Reason::Stopped { stop: s.clone() }),
-        );
-        for offer in work.offers.iter().filter(|o| o.pool == p) {
-            if let Some(r @ (Reason::UnknownType { .. } | Reason::OutOfCapacity { .. })) =
-                &offer.closed
-            {
-                push(&mut reasons, Some(r.clone()));
-            }
-        }
-        if let Some((minimum, spare)) = work.below.get(&p) {
-            reasons.push(Reason::BelowTarget {
-                minimum: *minimum,
-                spare: *spare,
-            });
-        }
-        if pool.max > 0 && work.ledger.pool.get(p) == Some(&0) {
-            reasons.push(Reason::AtMaximum {
-                pool: pool.id.clone(),
-                max: pool.max,
-            });
-        }
-        if let Some(q) = quota.get(&p) {
-            reasons.push(Reason::QuotaUsed { quota: *q });
-        }
-        if let Some(n) = done.launched.get(&p) {
-            reasons.push(Reason::Growing { nodes: *n });
-        }
-        if let Some(n) = removed.get(&p) {
-            reasons.push(Reason::Shrinking { nodes: *n });
-        }
-        if pool.mode != Mode::Full {
-            reasons.push(Reason::ModeForbids { mode: pool.mode });
-        }
-        if reasons.is_empty() {
-            reasons.push(Reason::Settled);
-        }
-        reasons.truncate(LISTED);
-        all.push(PoolOutcome {
-            pool: pool.id.clone(),
-            reasons,
-        });
-    }
-    all
-}
-
-/// Every node's current reason.
-pub(super) fn nodes(work: &Work<'_>, done: &Done) -> Vec<NodeOutcome> {
-    let kept: BTreeSet<usize> = work
-        .bins
-        .iter()
-        .filter(|b| !b.placed.is_empty() || !b.held.is_empty())
-        .filter_map(|b| {
-            if let At::Node(n) = b.at {
-                Some(n)
-            } else {
-                None
-            }
-        })
-        .collect();
-    let all = work.input.nodes.iter().enumerate();
-    all.map(|(i, node)| NodeOutcome {
-        node: node.id.clone(),
-        reason: node_reason(work, done, &kept, i, node),
-    })
-    .collect()
-}
-
-fn node_reason(
-    work: &Work<'_>,
-    done: &Done,
-    kept: &BTreeSet<usize>,
-    i: usize,
-    node: &NodeInput,
-) -> Reason {
-    if let Some(what) = work.bad_nodes.get(&i) {
-        return Reason::BadInput { what: what.clone() };
-    }
-    let Some(p) = work.node_pool[i] else {
-        return Reason::Foreign;
-    };
-    let pool = &work.input.pools[p];
-    match node.lifecycle {
-        Lifecycle::Leaving | Lifecycle::Gone | Lifecycle::Off => return Reason::NotThere,
-        Lifecycle::Requested | Lifecycle::Launched => return Reason::NotJoined,
-        _ => {}
-    }
-    if node.unreachable {
-        return Reason::Unreachable;
-    }
-    if let Some(what) = &node.faulty {
-        return Reason::Faulty { what: what.clone() };
-    }
-    if let Some(Cordon::Person { who, .. }) = &node.cordon {
-        return Reason::CordonedByPerson { who: who.clone() };
-    }
-    if done.uncordoned.contains(&i) {
-        return kept_for(work, i);
-    }
-    if let Some(reason) = done.removed.get(&i) {
-        return reason.clone();
-    }
-    if let (Lifecycle::Drained, Some(why)) = (node.lifecycle, done.stays.get(&i)) {
-        return why.clone();
-    }
-    if let Some(drain) = &node.drain {
-        return Reason::Draining {
-            reason: drain.reason.clone(),
-        };
-    }
-    if !node.reserved.is_empty() {
-        return Reason::HeldBy {
-            requests: node
-                .reserved
-                .iter()
-                .map(|r| r.request.to_string())
-                .collect(),
-        };
-    }
-    match &node.busy {
-        Busy::Unknown { why } => Reason::WitnessMissing { why: why.clone() },
-        Busy::Working { what, .. } if under_used(node) => {
-            Reason::UnderUsedOccupied { what: what.clone() }
-        }
-        Busy::Working { what, .. } => Reason::Working { what: what.clone() },
-        Busy::Idle { since } => {
-            if kept.contains(&i) {
-                kept_for(work, i)
-            } else if node.lifecycle == Lifecycle::Joined {
-                Reason::NotReady
-            } else if let Some(why) = done.stays.get(&i) {
-                why.clone()
-            } else if !pool.removable {
-                Reason::Free
-            } else if let Some(stop) = removal_stop(pool).or_else(|| growth_stop(pool)) {
-                Reason::Stopped { stop: stop.clone() }
-            } else {
-                Reason::IdleUntil {
-                    until: since.after(pool.idle_after),
-                }
-            }
-        }
-    }
-}
-
-/// Works on less than half of what it has.
-fn under_used(node: &NodeInput) -> bool {
-    let (used, all) = (&node.used, &node.allocatable);
-    if all.gpus > 0 {
-        used.gpus.saturating_mul(2) < all.gpus
-    } else {
-        used.cpu.0.saturating_mul(2) < all.cpu.0
-    }
 }

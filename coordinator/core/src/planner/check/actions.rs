@@ -1,0 +1,480 @@
+//! Actions: what is undone is ours (I7), what is bought is within limits and not bought twice (I3, I4, I11, I12), what is
+//! removed is ours, idle by evidence and within the quota (I1, I3, I5, I6, I13).
+
+use super::facts::Facts;
+use super::names;
+use super::{Culprit, Violation};
+use crate::model::{
+    Action, Busy, Cordon, FailureKind, Lifecycle, Mode, NodeId, NodeInput, NodeOutcome, OfferingId,
+    PoolId, PoolInput, PoolKind, Quota, Reason, Stop,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+type Verdict = Result<(), (&'static str, String)>;
+
+/// What the actions accepted so far add up to.
+#[derive(Default)]
+struct Tally<'a> {
+    touched: BTreeSet<&'a NodeId>,
+    launched: BTreeMap<&'a PoolId, u64>,
+    asked: BTreeMap<&'a OfferingId, u64>,
+    cost: u128,
+    gpus: u64,
+    removed: BTreeMap<&'a PoolId, u64>,
+    /// Of them those that counted as staying.
+    sound: BTreeMap<&'a PoolId, u64>,
+}
+
+pub(super) fn check<'a>(facts: &'a Facts<'a>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut tally = Tally::default();
+    let (mut cost, mut gpus) = (0, 0);
+    for pool in facts.pools.values() {
+        let (c, g) = standing(facts, pool);
+        cost += c;
+        gpus += g;
+    }
+    (tally.cost, tally.gpus) = (cost, gpus);
+    for (i, action) in facts.planned.plan.actions.iter().enumerate() {
+        let verdict = match action {
+            Action::Uncordon { node, .. } => uncordon(facts, &mut tally, node),
+            Action::Release { .. } => Ok(()),
+            Action::Launch {
+                pool,
+                offering,
+                count,
+                for_demand,
+                reason,
+            } => {
+                let ask = Ask {
+                    index: i,
+                    pool,
+                    offering,
+                    count: *count,
+                    for_demand: *for_demand,
+                    reason,
+                };
+                launch(facts, &mut tally, &ask)
+            }
+            Action::Drain { node, .. } => remove(facts, &mut tally, node, false),
+            Action::Leave { node, .. } => remove(facts, &mut tally, node, true),
+        };
+        if let Err((invariant, why)) = verdict {
+            found.push(Violation {
+                invariant,
+                why,
+                culprit: Culprit::Action(i),
+            });
+        }
+    }
+    found
+}
+
+fn ensure(holds: bool, invariant: &'static str, why: impl FnOnce() -> String) -> Verdict {
+    if holds {
+        Ok(())
+    } else {
+        Err((invariant, why()))
+    }
+}
+
+/// A node of a pool of ours, not touched by another action.
+fn mine<'a>(
+    facts: &'a Facts<'a>,
+    tally: &mut Tally<'a>,
+    id: &'a NodeId,
+) -> Result<(&'a NodeInput, &'a PoolInput), (&'static str, String)> {
+    let node = facts
+        .nodes
+        .get(id)
+        .copied()
+        .ok_or_else(|| (names::I5, format!("no node {id}")))?;
+    let pool = facts
+        .pool_of(node)
+        .ok_or_else(|| (names::I5, format!("{id} is in no pool of ours")))?;
+    for stop in &pool.stops {
+        ensure(!matches!(stop, Stop::NotOurs { .. }), names::I5, || {
+            format!("{} is not ours", pool.id)
+        })?;
+        ensure(*stop != Stop::SiteSilent, names::I6, || {
+            format!("the site of {} is silent", pool.id)
+        })?;
+        ensure(!matches!(stop, Stop::Frozen { .. }), names::STOP, || {
+            format!("{} is frozen", pool.id)
+        })?;
+    }
+    ensure(tally.touched.insert(id), names::I4, || {
+        format!("{id} is acted on twice")
+    })?;
+    Ok((node, pool))
+}
+
+fn uncordon<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, id: &'a NodeId) -> Verdict {
+    let (node, pool) = mine(facts, tally, id)?;
+    ensure(Facts::may_uncordon(node), names::I7, || {
+        format!("{id} carries no cordon that we may take back")
+    })?;
+    ensure(pool.mode != Mode::Observe, names::MODE, || {
+        format!("{} is only observed", pool.id)
+    })
+}
+
+struct Ask<'a> {
+    index: usize,
+    pool: &'a PoolId,
+    offering: &'a OfferingId,
+    count: u32,
+    for_demand: u32,
+    reason: &'a Reason,
+}
+
+fn launch<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, ask: &Ask<'a>) -> Verdict {
+    let pool = facts
+        .pools
+        .get(ask.pool)
+        .copied()
+        .ok_or_else(|| (names::I5, format!("no pool {}", ask.pool)))?;
+    let id = &pool.id;
+    ensure(pool.mode != Mode::Observe, names::MODE, || {
+        format!("{id} is only observed")
+    })?;
+    for stop in &pool.stops {
+        let (invariant, stopped) = match stop {
+            Stop::NoRemoval { .. } | Stop::Stale { may_grow: true, .. } => continue,
+            Stop::SiteSilent => (names::I6, "its site is silent"),
+            Stop::NotOurs { .. } => (names::I5, "it is not ours"),
+            Stop::NeverJoined { .. } => (names::I11, "its launches never joined"),
+            _ => (names::STOP, "it is stopped"),
+        };
+        return Err((invariant, format!("no growth of {id}: {stopped}")));
+    }
+    let offering = facts
+        .offering(pool, ask.offering)
+        .ok_or_else(|| (names::I5, format!("{id} has no such offering")))?;
+    let size = offering
+        .allocatable
+        .as_ref()
+        .ok_or_else(|| (names::I9, "its type is unknown".to_owned()))?;
+    memory(facts, tally, ask)?;
+    let n = u64::from(ask.count);
+    // I3.
+    let there = present(facts, pool) + tally.launched.get(id).copied().unwrap_or(0);
+    ensure(there + n <= u64::from(pool.max), names::I3, || {
+        format!("{id} would have {} nodes, at most {}", there + n, pool.max)
+    })?;
+    let cost = tally.cost + u128::from(offering.price.0) * u128::from(n);
+    let gpus = tally.gpus + u64::from(size.gpus) * n;
+    let policy = &facts.input.policy;
+    ensure(
+        offering.price.0 == 0 || policy.max_cost.is_none_or(|m| cost <= u128::from(m.0)),
+        names::I3,
+        || "the fleet's limit of USD/h".to_owned(),
+    )?;
+    ensure(
+        size.gpus == 0 || policy.max_gpus.is_none_or(|m| gpus <= u64::from(m)),
+        names::I3,
+        || "the fleet's limit of GPUs".to_owned(),
+    )?;
+    ensure(ask.for_demand <= ask.count, names::I4, || {
+        "more for demand than in all".to_owned()
+    })?;
+    once(facts, pool, ask)?;
+    cheapest(facts, ask)?;
+    tally.cost = cost;
+    tally.gpus = gpus;
+    *tally.launched.entry(id).or_insert(0) += n;
+    *tally.asked.entry(ask.offering).or_insert(0) += n;
+    Ok(())
+}
+
+/// I11: no ask before its time, no more than the ration, counting what is under way.
+fn memory<'a>(facts: &'a Facts<'a>, tally: &Tally<'a>, ask: &Ask<'a>) -> Verdict {
+    let input = facts.input;
+    let Some(entry) = input.memory.iter().find(|m| m.offering == *ask.offering) else {
+        return Ok(());
+    };
+    if entry.kind == FailureKind::Throttle {
+        return Ok(());
+    }
+    ensure(entry.next_probe <= input.now, names::I11, || {
+        format!("{} is not due", ask.offering)
+    })?;
+    let under_way: u64 = input
+        .launches
+        .iter()
+        .filter(|l| l.offering == *ask.offering && l.deadline > input.now)
+        .map(|l| u64::from(l.count))
+        .sum();
+    let all =
+        under_way + tally.asked.get(ask.offering).copied().unwrap_or(0) + u64::from(ask.count);
+    ensure(all <= u64::from(entry.ration.max(1)), names::I11, || {
+        format!("{} has a ration of {}", ask.offering, entry.ration.max(1))
+    })
+}
+
+/// I4: every node asked for demand carries demand, the rest is missing for the standing targets.
+fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict {
+    let index = u32::try_from(ask.index).unwrap_or(u32::MAX);
+    let carrying = facts.on_new.range((index, 0)..=(index, u32::MAX)).count() as u64;
+    let probe = matches!(ask.reason, Reason::Probe { .. });
+    ensure(
+        probe || carrying == u64::from(ask.for_demand),
+        names::I4,
+        || {
+            format!(
+                "{} nodes asked for demand, {carrying} carry any",
+                ask.for_demand
+            )
+        },
+    )?;
+    let standing = u64::from(ask.count - ask.for_demand);
+    if standing == 0 {
+        return Ok(());
+    }
+    let input = facts.input;
+    let coming: u64 = input
+        .launches
+        .iter()
+        .filter(|l| l.pool == pool.id && l.deadline > input.now)
+        .map(|l| u64::from(l.count))
+        .sum();
+    let stay = |n: &NodeInput| {
+        Facts::exists(n)
+            && n.faulty.is_none()
+            && !facts.leaving(n)
+            && (n.cordon != Some(Cordon::Drover) || facts.uncordoned.contains(&n.id))
+    };
+    let staying = facts.nodes_of(pool).filter(|n| stay(n)).count() as u64 + coming;
+    let idle = facts
+        .nodes_of(pool)
+        .filter(|n| {
+            let free = n.lifecycle == Lifecycle::Ready || facts.uncordoned.contains(&n.id);
+            free && facts.room(n).is_some()
+                && matches!(n.busy, Busy::Idle { .. })
+                && n.reserved.is_empty()
+                && !facts.on_node.contains_key(&n.id)
+                && !held(facts, &n.id)
+        })
+        .count() as u64;
+    let minimum = u64::from(pool.min).saturating_sub(staying);
+    let spare = u64::from(pool.spare).saturating_sub(idle);
+    ensure(standing <= minimum.max(spare), names::I4, || {
+        format!(
+            "{standing} for minimum and spare, {} missing",
+            minimum.max(spare)
+        )
+    })
+}
+
+/// The report says that the node is kept for demand that has no run there: a gang's hold.
+fn held(facts: &Facts<'_>, node: &NodeId) -> bool {
+    let kept =
+        |n: &&NodeOutcome| n.node == *node && matches!(n.reason, Reason::KeptForDemand { .. });
+    facts.planned.report.classes.iter().any(|c| c.held > 0)
+        && facts.planned.report.nodes.iter().any(|n| kept(&n))
+}
+
+/// I12: nothing is bought for a unit that still fits on a node that takes work or that we cordoned.
+fn cheapest<'a>(facts: &'a Facts<'a>, ask: &Ask<'a>) -> Verdict {
+    let index = u32::try_from(ask.index).unwrap_or(u32::MAX);
+    let bought: BTreeSet<u32> = facts
+        .on_new
+        .range((index, 0)..=(index, u32::MAX))
+        .flat_map(|(_, runs)| runs.iter().map(|r| r.class))
+        .collect();
+    for at in bought {
+        let Some(class) = facts.input.classes.get(at as usize) else {
+            continue;
+        };
+        if class.gang.is_some() || class.whole_node || class.unit.is_zero() {
+            continue;
+        }
+        for node in facts.nodes.values() {
+            let pool = facts.pool_of(node);
+            let back = Facts::may_uncordon(node)
+                && node.reserved.is_empty()
+                && pool.is_some_and(|p| {
+                    p.mode != Mode::Observe
+                        && !p.stops.iter().any(|s| {
+                            matches!(
+                                s,
+                                Stop::Frozen { .. } | Stop::SiteSilent | Stop::NotOurs { .. }
+                            )
+                        })
+                });
+            let room = if back {
+                Some(node.allocatable.minus(&node.used))
+            } else {
+                facts.room(node)
+            };
+            let Some(mut room) = room else { continue };
+            let mut here = 0;
+            for run in facts.on_node.get(&node.id).into_iter().flatten() {
+                let Some(other) = facts.class(run) else {
+                    continue;
+                };
+                if other.whole_node {
+                    room = crate::model::Resources::default();
+                } else {
+                    room = room.minus(&other.unit.scaled(run.count));
+                }
+                if run.class == at {
+                    here += run.count;
+                }
+            }
+            let most = class.constraints.max_per_node;
+            let fits = class.unit.fits(&room)
+                && (most == 0 || here < most)
+                && facts.node_place(node).allows(&class.constraints)
+                && !held(facts, &node.id);
+            ensure(!fits, names::I12, || {
+                format!("a unit of class {at} still fits on {}", node.id)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn remove<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, id: &'a NodeId, leave: bool) -> Verdict {
+    let (node, pool) = mine(facts, tally, id)?;
+    ensure(pool.mode == Mode::Full, names::MODE, || {
+        format!("{} may not be shrunk", pool.id)
+    })?;
+    ensure(pool.removable, names::I5, || {
+        format!("{} has no way to remove a node", pool.id)
+    })?;
+    let held = pool
+        .stops
+        .iter()
+        .any(|s| matches!(s, Stop::Stale { .. } | Stop::NoRemoval { .. }));
+    ensure(!held, names::STOP, || {
+        format!("removal from {} holds", pool.id)
+    })?;
+    ensure(!node.unreachable, names::I6, || format!("{id} is silent"))?;
+    ensure(
+        !matches!(node.cordon, Some(Cordon::Person { .. })),
+        names::I7,
+        || format!("{id} is cordoned by a person"),
+    )?;
+    let since = match &node.busy {
+        Busy::Idle { since } => *since,
+        Busy::Working { .. } => return Err((names::I1, format!("{id} works"))),
+        Busy::Unknown { why } => return Err((names::I13, format!("{id}: {why}"))),
+    };
+    ensure(node.reserved.is_empty(), names::I1, || {
+        format!("{id} is held by a request")
+    })?;
+    ensure(!facts.on_node.contains_key(id), names::I1, || {
+        format!("{id} gets work in this plan")
+    })?;
+    if leave {
+        let ours = node.cordon == Some(Cordon::Drover)
+            && (node.faulty.is_some() || node.drain.as_ref().is_some_and(|d| d.own_idle));
+        return ensure(
+            ours && node.lifecycle == Lifecycle::Drained,
+            names::I1,
+            || format!("{id} is not drained by us"),
+        );
+    }
+    ensure(
+        node.drain.is_none() && matches!(node.lifecycle, Lifecycle::Ready | Lifecycle::Joined),
+        names::I4,
+        || format!("{id} is on its way out already"),
+    )?;
+    if node.faulty.is_some() {
+        ensure(pool.kind != PoolKind::Static, names::I5, || {
+            format!("{id} is physical and faulty: a person's")
+        })?;
+    } else {
+        let due = since.after(pool.idle_after);
+        ensure(due <= facts.input.now, names::I13, || {
+            format!("{id} is not idle for long enough")
+        })?;
+    }
+    quota(facts, tally, node, pool)
+}
+
+/// I3: removal quota and minimum.
+fn quota<'a>(
+    facts: &'a Facts<'a>,
+    tally: &mut Tally<'a>,
+    node: &NodeInput,
+    pool: &'a PoolInput,
+) -> Verdict {
+    let all: Vec<&NodeInput> = facts.nodes_of(pool).filter(|n| Facts::exists(n)).collect();
+    let size = all.len() as u64;
+    let under_way = all.iter().filter(|n| facts.leaving(n)).count() as u64;
+    let most = match pool.quota {
+        Quota::Count(n) => u64::from(n),
+        Quota::Percent(p) => (size * u64::from(p)).div_ceil(100),
+    };
+    let begun = tally.removed.get(&pool.id).copied().unwrap_or(0);
+    ensure(under_way + begun < most, names::I3, || {
+        format!("more than {most} nodes of {} at once", pool.id)
+    })?;
+    if node.faulty.is_none() && node.cordon.is_none() {
+        let stay = |n: &&&NodeInput| {
+            n.faulty.is_none()
+                && !facts.leaving(n)
+                && (n.cordon != Some(Cordon::Drover) || facts.uncordoned.contains(&n.id))
+        };
+        let staying = all.iter().filter(stay).count() as u64;
+        let begun = tally.sound.entry(&pool.id).or_insert(0);
+        ensure(staying > u64::from(pool.min) + *begun, names::I3, || {
+            format!("{} is at its minimum", pool.id)
+        })?;
+        *begun += 1;
+    }
+    *tally.removed.entry(&pool.id).or_insert(0) += 1;
+    Ok(())
+}
+
+/// Nodes of a pool that count against its maximum.
+fn present(facts: &Facts<'_>, pool: &PoolInput) -> u64 {
+    let nodes = facts
+        .nodes
+        .values()
+        .filter(|n| n.pool.as_ref() == Some(&pool.id) && Facts::exists(n))
+        .count() as u64;
+    let coming: u64 = facts
+        .launches
+        .values()
+        .filter(|l| l.pool == pool.id)
+        .map(|l| u64::from(l.count))
+        .sum();
+    nodes + coming + u64::from(pool.unmanaged)
+}
+
+/// Cost per hour and GPUs of what a pool has and what comes.
+fn standing(facts: &Facts<'_>, pool: &PoolInput) -> (u128, u64) {
+    let (mut cost, mut gpus) = (0, 0);
+    for node in facts
+        .nodes
+        .values()
+        .filter(|n| n.pool.as_ref() == Some(&pool.id) && Facts::exists(n))
+    {
+        cost += u128::from(node.price.0);
+        gpus += u64::from(node.allocatable.gpus);
+    }
+    let each = |id: Option<&OfferingId>| {
+        let chosen = pool
+            .offerings
+            .iter()
+            .filter(|o| id.is_none_or(|id| o.id == *id));
+        let price = chosen.clone().map(|o| o.price.0).max().unwrap_or(0);
+        let gpus = chosen
+            .filter_map(|o| o.allocatable.as_ref().map(|a| a.gpus))
+            .max()
+            .unwrap_or(0);
+        (u128::from(price), u64::from(gpus))
+    };
+    let mut add = |(price, g): (u128, u64), count: u32| {
+        cost += price * u128::from(count);
+        gpus += g * u64::from(count);
+    };
+    for launch in facts.launches.values().filter(|l| l.pool == pool.id) {
+        add(each(Some(&launch.offering)), launch.count);
+    }
+    add(each(None), pool.unmanaged);
+    (cost, gpus)
+}

@@ -1,0 +1,154 @@
+//! What the check knows: the input by id and the plan's runs by target. Built anew for every look.
+
+use crate::model::{
+    Action, Busy, Class, Cordon, LaunchId, LaunchInFlight, Lifecycle, NodeId, NodeInput, Offering,
+    OfferingId, PlanInput, Planned, PoolId, PoolInput, Resources, Run, Target,
+};
+use crate::planner::matching::Place;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) struct Facts<'a> {
+    pub input: &'a PlanInput,
+    pub planned: &'a Planned,
+    pub pools: BTreeMap<&'a PoolId, &'a PoolInput>,
+    pub nodes: BTreeMap<&'a NodeId, &'a NodeInput>,
+    pub launches: BTreeMap<&'a LaunchId, &'a LaunchInFlight>,
+    pub keys: BTreeSet<&'a str>,
+    /// Nodes uncordoned by the plan.
+    pub uncordoned: BTreeSet<&'a NodeId>,
+    /// Runs per existing node.
+    pub on_node: BTreeMap<&'a NodeId, Vec<&'a Run>>,
+    /// Runs per node of a launch in flight.
+    pub on_coming: BTreeMap<(&'a LaunchId, u32), Vec<&'a Run>>,
+    /// Runs per node of a launch action.
+    pub on_new: BTreeMap<(u32, u32), Vec<&'a Run>>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn new(input: &'a PlanInput, planned: &'a Planned) -> Self {
+        let mut facts = Self {
+            input,
+            planned,
+            pools: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            launches: BTreeMap::new(),
+            keys: input
+                .classes
+                .iter()
+                .flat_map(|c| c.constraints.requirements.iter().map(|r| r.key.as_str()))
+                .collect(),
+            uncordoned: BTreeSet::new(),
+            on_node: BTreeMap::new(),
+            on_coming: BTreeMap::new(),
+            on_new: BTreeMap::new(),
+        };
+        // Of two with one id the first counts.
+        for pool in &input.pools {
+            facts.pools.entry(&pool.id).or_insert(pool);
+        }
+        for node in &input.nodes {
+            facts.nodes.entry(&node.id).or_insert(node);
+        }
+        for launch in &input.launches {
+            facts.launches.entry(&launch.id).or_insert(launch);
+        }
+        for action in &planned.plan.actions {
+            if let Action::Uncordon { node, .. } = action {
+                facts.uncordoned.insert(node);
+            }
+        }
+        for run in &planned.plan.runs {
+            match &run.target {
+                Target::Node(id) => facts.on_node.entry(id).or_default().push(run),
+                Target::Coming(id, n) => facts.on_coming.entry((id, *n)).or_default().push(run),
+                Target::New { would: true, .. } => {}
+                Target::New { action, node, .. } => {
+                    facts.on_new.entry((*action, *node)).or_default().push(run)
+                }
+            }
+        }
+        facts
+    }
+
+    pub fn class(&self, run: &Run) -> Option<&'a Class> {
+        self.input.classes.get(run.class as usize)
+    }
+
+    pub fn pool_of(&self, node: &NodeInput) -> Option<&'a PoolInput> {
+        node.pool.as_ref().and_then(|p| self.pools.get(p).copied())
+    }
+
+    pub fn offering(&self, pool: &'a PoolInput, id: &OfferingId) -> Option<&'a Offering> {
+        pool.offerings.iter().find(|o| o.id == *id)
+    }
+
+    pub fn node_place(&self, node: &'a NodeInput) -> Place<'a> {
+        Place::of_node(node, self.pool_of(node), &self.keys)
+    }
+
+    /// The place of nodes that an offering gives.
+    pub fn new_place(&self, pool: &'a PoolInput, offering: &'a Offering) -> Place<'a> {
+        Place::of(pool, offering, &self.keys)
+    }
+
+    /// Nodes of a pool, each once.
+    pub fn nodes_of(&self, pool: &'a PoolInput) -> impl Iterator<Item = &'a NodeInput> + '_ {
+        self.nodes
+            .values()
+            .copied()
+            .filter(move |n| n.pool.as_ref() == Some(&pool.id))
+    }
+
+    /// Room on an existing node before the plan's runs; none when it supplies nothing.
+    pub fn room(&self, node: &'a NodeInput) -> Option<Resources> {
+        let pool = self.pool_of(node);
+        let sound = !node.unreachable && node.faulty.is_none();
+        let size = match node.lifecycle {
+            _ if !sound => return None,
+            _ if self.uncordoned.contains(&node.id) => &node.allocatable,
+            _ if node.cordon.is_some() || node.drain.is_some() => return None,
+            Lifecycle::Ready => &node.allocatable,
+            Lifecycle::Joined => {
+                let offering = pool
+                    .zip(node.offering.as_ref())
+                    .and_then(|(p, o)| self.offering(p, o));
+                offering
+                    .and_then(|o| o.allocatable.as_ref())
+                    .unwrap_or(&node.allocatable)
+            }
+            _ => return None,
+        };
+        let mut room = size.minus(&node.used);
+        for held in &node.reserved {
+            room = room.minus(&held.amount);
+        }
+        Some(room)
+    }
+
+    /// Our own cordon on an empty, sound node that the plan may take back.
+    pub fn may_uncordon(node: &NodeInput) -> bool {
+        node.cordon == Some(Cordon::Drover)
+            && node.faulty.is_none()
+            && !node.unreachable
+            && node.drain.as_ref().is_none_or(|d| d.own_idle)
+            && matches!(node.busy, Busy::Idle { .. })
+            && matches!(
+                node.lifecycle,
+                Lifecycle::Ready | Lifecycle::Draining | Lifecycle::Drained
+            )
+    }
+
+    /// The node is on its way out (and not taken back by the plan).
+    pub fn leaving(&self, node: &NodeInput) -> bool {
+        !self.uncordoned.contains(&node.id)
+            && (node.drain.is_some()
+                || matches!(
+                    node.lifecycle,
+                    Lifecycle::Draining | Lifecycle::Drained | Lifecycle::Leaving
+                ))
+    }
+
+    pub fn exists(node: &NodeInput) -> bool {
+        !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
+    }
+}

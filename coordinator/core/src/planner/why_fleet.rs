@@ -1,0 +1,190 @@
+//! The current reasons of pools and nodes (I9). Called by `report`; reads, changes and renders nothing.
+
+use super::report::Done;
+use super::shrink::kept_for;
+use super::state::Work;
+use super::supply::{At, growth_stop, removal_stop};
+use super::why::{LISTED, push};
+use crate::model::{Busy, Cordon, Lifecycle, Mode, NodeInput, NodeOutcome, PoolOutcome, Reason};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Every pool's current reasons.
+pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
+    let mut quota: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut removed: BTreeMap<usize, u32> = BTreeMap::new();
+    for (node, why) in &done.stays {
+        if let (Reason::QuotaUsed { quota: q }, Some(p)) = (why, work.node_pool[*node]) {
+            quota.insert(p, *q);
+        }
+    }
+    for node in done.removed.keys() {
+        if let Some(p) = work.node_pool[*node] {
+            *removed.entry(p).or_insert(0) += 1;
+        }
+    }
+    let mut all = Vec::with_capacity(work.input.pools.len());
+    for (p, pool) in work.input.pools.iter().enumerate() {
+        let mut reasons: Vec<Reason> = Vec::new();
+        reasons.extend(
+            work.bad_pools
+                .get(&p)
+                .into_iter()
+                .flatten()
+                .map(|w| Reason::BadInput { what: w.clone() }),
+        );
+        reasons.extend(
+            pool.stops
+                .iter()
+                .map(|s| Reason::Stopped { stop: s.clone() }),
+        );
+        for offer in work.offers.iter().filter(|o| o.pool == p) {
+            if let Some(r @ (Reason::UnknownType { .. } | Reason::OutOfCapacity { .. })) =
+                &offer.closed
+            {
+                push(&mut reasons, Some(r.clone()));
+            }
+        }
+        if let Some((minimum, spare)) = work.below.get(&p) {
+            reasons.push(Reason::BelowTarget {
+                minimum: *minimum,
+                spare: *spare,
+            });
+        }
+        if pool.max > 0 && work.ledger.pool.get(p) == Some(&0) {
+            reasons.push(Reason::AtMaximum {
+                pool: pool.id.clone(),
+                max: pool.max,
+            });
+        }
+        if let Some(q) = quota.get(&p) {
+            reasons.push(Reason::QuotaUsed { quota: *q });
+        }
+        if let Some(n) = done.launched.get(&p) {
+            reasons.push(Reason::Growing { nodes: *n });
+        }
+        if let Some(n) = removed.get(&p) {
+            reasons.push(Reason::Shrinking { nodes: *n });
+        }
+        if pool.mode != Mode::Full {
+            reasons.push(Reason::ModeForbids { mode: pool.mode });
+        }
+        if reasons.is_empty() {
+            reasons.push(Reason::Settled);
+        }
+        reasons.truncate(LISTED);
+        all.push(PoolOutcome {
+            pool: pool.id.clone(),
+            reasons,
+        });
+    }
+    all
+}
+
+/// Every node's current reason.
+pub(super) fn nodes(work: &Work<'_>, done: &Done) -> Vec<NodeOutcome> {
+    let kept: BTreeSet<usize> = work
+        .bins
+        .iter()
+        .filter(|b| !b.placed.is_empty() || !b.held.is_empty())
+        .filter_map(|b| {
+            if let At::Node(n) = b.at {
+                Some(n)
+            } else {
+                None
+            }
+        })
+        .collect();
+    let all = work.input.nodes.iter().enumerate();
+    all.map(|(i, node)| NodeOutcome {
+        node: node.id.clone(),
+        reason: node_reason(work, done, &kept, i, node),
+    })
+    .collect()
+}
+
+fn node_reason(
+    work: &Work<'_>,
+    done: &Done,
+    kept: &BTreeSet<usize>,
+    i: usize,
+    node: &NodeInput,
+) -> Reason {
+    if let Some(what) = work.bad_nodes.get(&i) {
+        return Reason::BadInput { what: what.clone() };
+    }
+    let Some(p) = work.node_pool[i] else {
+        return Reason::Foreign;
+    };
+    let pool = &work.input.pools[p];
+    match node.lifecycle {
+        Lifecycle::Leaving | Lifecycle::Gone | Lifecycle::Off => return Reason::NotThere,
+        Lifecycle::Requested | Lifecycle::Launched => return Reason::NotJoined,
+        _ => {}
+    }
+    if node.unreachable {
+        return Reason::Unreachable;
+    }
+    if let Some(what) = &node.faulty {
+        return Reason::Faulty { what: what.clone() };
+    }
+    if let Some(Cordon::Person { who, .. }) = &node.cordon {
+        return Reason::CordonedByPerson { who: who.clone() };
+    }
+    if done.uncordoned.contains(&i) {
+        return kept_for(work, i);
+    }
+    if let Some(reason) = done.removed.get(&i) {
+        return reason.clone();
+    }
+    if let (Lifecycle::Drained, Some(why)) = (node.lifecycle, done.stays.get(&i)) {
+        return why.clone();
+    }
+    if let Some(drain) = &node.drain {
+        return Reason::Draining {
+            reason: drain.reason.clone(),
+        };
+    }
+    if !node.reserved.is_empty() {
+        return Reason::HeldBy {
+            requests: node
+                .reserved
+                .iter()
+                .map(|r| r.request.to_string())
+                .collect(),
+        };
+    }
+    match &node.busy {
+        Busy::Unknown { why } => Reason::WitnessMissing { why: why.clone() },
+        Busy::Working { what, .. } if under_used(node) => {
+            Reason::UnderUsedOccupied { what: what.clone() }
+        }
+        Busy::Working { what, .. } => Reason::Working { what: what.clone() },
+        Busy::Idle { since } => {
+            if kept.contains(&i) {
+                kept_for(work, i)
+            } else if node.lifecycle == Lifecycle::Joined {
+                Reason::NotReady
+            } else if let Some(why) = done.stays.get(&i) {
+                why.clone()
+            } else if !pool.removable {
+                Reason::Free
+            } else if let Some(stop) = removal_stop(pool).or_else(|| growth_stop(pool)) {
+                Reason::Stopped { stop: stop.clone() }
+            } else {
+                Reason::IdleUntil {
+                    until: since.after(pool.idle_after),
+                }
+            }
+        }
+    }
+}
+
+/// Works on less than half of what it has.
+fn under_used(node: &NodeInput) -> bool {
+    let (used, all) = (&node.used, &node.allocatable);
+    if all.gpus > 0 {
+        used.gpus.saturating_mul(2) < all.gpus
+    } else {
+        used.cpu.0.saturating_mul(2) < all.cpu.0
+    }
+}
