@@ -1,6 +1,7 @@
 //! The collector's loop: one tick, one observation. Spawned by `collector::spawn`.
 //!
-//! A tick never waits longer than half a second for the probe or a mount; what is not there by then is absent.
+//! A tick never waits longer than half a second for the probe or a mount (the first one a second, for the instance's
+//! identity); what is not there by then is absent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,9 @@ pub const PROCESSES: &str = "processes";
 
 /// A tick waits so long for the probe at most.
 const GATHER: Duration = Duration::from_millis(500);
+
+/// The first tick waits so long for the instance's identity.
+const IDENTITY: Duration = Duration::from_secs(1);
 
 pub(super) struct Task {
     config: CollectorConfig,
@@ -177,9 +181,12 @@ impl Task {
         let gather = GATHER.min(tick / 2);
         let round = self.round;
         let mut view = self.probe.view.clone();
-        let (disks, _) = tokio::join!(
+        let first = self.publish.borrow().telemetry.is_none();
+        let imds = self.imds.clone().filter(|_| first);
+        let (disks, _, ()) = tokio::join!(
             self.guard.read(&self.mounts, patience),
-            timeout(gather, wait(&mut view, round))
+            timeout(gather, wait(&mut view, round)),
+            identity(imds)
         );
         facts::set_sizes(&mut self.facts.disks, &disks);
         telemetry.disks = disks;
@@ -379,6 +386,15 @@ impl Task {
             .send(order)
             .await
             .map_err(|_| ReleaseError::Ended)
+    }
+}
+
+/// The first observation should say which instance this is, since a node is enrolled with it.
+async fn identity(imds: Option<watch::Receiver<imds::watch::Known>>) {
+    if let Some(mut imds) = imds {
+        let known = imds.wait_for(|known| known.instance.is_some() || known.trouble.is_some());
+        // Not in time: it comes with a later observation.
+        let _late = timeout(IDENTITY, known).await.map(drop);
     }
 }
 

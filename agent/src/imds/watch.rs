@@ -52,7 +52,10 @@ pub fn spawn(endpoint: Endpoint) -> (watch::Receiver<Known>, tokio::task::JoinHa
                 }
             }
             let jitter = rand::rng().random_range(0.5..=1.0);
-            tokio::time::sleep(wait.mul_f64(jitter)).await;
+            tokio::select! {
+                () = tokio::time::sleep(wait.mul_f64(jitter)) => {}
+                () = publish.closed() => return,
+            }
             wait = (wait * 2).min(RETRY_MAX);
         }
     });

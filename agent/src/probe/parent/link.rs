@@ -3,7 +3,9 @@
 //! It must never wait for the child without a time limit: a process inside the driver cannot be reaped.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -56,7 +58,7 @@ impl Link {
     /// When the program cannot be run or the kernel gives no memory file.
     pub fn start(config: &ProbeConfig) -> io::Result<Self> {
         let (black_box, stderr) = black_box()?;
-        let mut command = Command::new(&config.program);
+        let mut command = Command::new(named(&config.program));
         command
             .arg("gpu-probe")
             .envs(config.environment.iter().cloned());
@@ -162,6 +164,20 @@ impl Link {
             _ => Err(self.kill()),
         }
     }
+}
+
+/// The path that /proc/self/exe stands for, so that the child has the program's name in process lists; the link itself
+/// when another file is there now (an upgrade), since both ends must be the same build.
+fn named(program: &Path) -> PathBuf {
+    let same = |path: &PathBuf| {
+        let here = std::fs::metadata(path).ok()?;
+        let us = std::fs::metadata(program).ok()?;
+        ((here.dev(), here.ino()) == (us.dev(), us.ino())).then_some(())
+    };
+    std::fs::read_link(program)
+        .ok()
+        .filter(|path| program.starts_with("/proc") && same(path).is_some())
+        .unwrap_or_else(|| program.to_owned())
 }
 
 /// "signal 6", "exit status 1".
