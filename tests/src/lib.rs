@@ -3,6 +3,9 @@
 //! Used by tests only. It must not depend on the coordinator, so that the coordinator's tests can use it.
 
 pub mod aws_proxy;
+pub mod coordinator;
+pub mod host;
 pub mod moto;
 pub mod played_agent;
+pub mod programs;
 pub mod wait;
