@@ -4,5 +4,7 @@
 pub mod ca;
 pub mod clock;
 pub mod cloud;
+pub mod link;
 pub mod private_file;
 pub mod store;
+pub mod tokens;

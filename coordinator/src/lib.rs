@@ -11,4 +11,5 @@ pub mod config;
 pub mod control;
 pub mod ports;
 pub mod records;
+pub mod serve;
 pub mod world;

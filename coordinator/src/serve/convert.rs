@@ -1,0 +1,4 @@
+//! Where wire types stop: each field from outside is checked here, and an error names it.
+
+pub mod agents;
+pub mod limits;
