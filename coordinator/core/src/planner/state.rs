@@ -226,22 +226,23 @@ impl<'a> Work<'a> {
         let mut seen = BTreeSet::new();
         let mut left = offers::MAX_NODES;
         for (i, launch) in self.input.launches.iter().enumerate() {
+            let twin = !seen.insert(&launch.id);
             let Some(&p) = self.pool_index.get(&launch.pool) else {
                 continue;
             };
-            if !seen.insert(&launch.id) {
-                self.bad_pools
-                    .entry(p)
-                    .or_default()
-                    .push(format!("two launches have the id {}", launch.id));
-                continue;
-            }
             let count = &mut self.counts[p];
             count.present = count.present.saturating_add(launch.count);
             if launch.deadline <= self.input.now {
                 continue;
             }
             count.staying = count.staying.saturating_add(launch.count);
+            if twin {
+                self.bad_pools
+                    .entry(p)
+                    .or_default()
+                    .push(format!("two launches have the id {}", launch.id));
+                continue;
+            }
             let pool = &self.input.pools[p];
             let offering = pool.offerings.iter().find(|o| o.id == launch.offering);
             let Some((offering, total)) = offering.and_then(|o| Some((o, o.allocatable.as_ref()?)))

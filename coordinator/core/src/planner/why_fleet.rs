@@ -139,6 +139,9 @@ fn node_reason(
     if let (Lifecycle::Drained, Some(why)) = (node.lifecycle, done.stays.get(&i)) {
         return why.clone();
     }
+    if kept.contains(&i) && matches!(node.busy, Busy::Idle { .. }) {
+        return kept_for(work, i);
+    }
     if let Some(drain) = &node.drain {
         return Reason::Draining {
             reason: drain.reason.clone(),
@@ -160,9 +163,7 @@ fn node_reason(
         }
         Busy::Working { what, .. } => Reason::Working { what: what.clone() },
         Busy::Idle { since } => {
-            if kept.contains(&i) {
-                kept_for(work, i)
-            } else if node.lifecycle == Lifecycle::Joined {
+            if node.lifecycle == Lifecycle::Joined {
                 Reason::NotReady
             } else if let Some(why) = done.stays.get(&i) {
                 why.clone()

@@ -1,6 +1,8 @@
 //! Field cases as scripts: each file in `cases/` builds a fleet, plans, and carries the plan it must give.
 
 mod fleet;
+mod invariants;
+mod random;
 mod script;
 
 macro_rules! cases {

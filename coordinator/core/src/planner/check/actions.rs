@@ -268,8 +268,10 @@ fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict
 
 /// The report says that the node is kept for demand that has no run there: a gang's hold.
 fn held(facts: &Facts<'_>, node: &NodeId) -> bool {
-    let kept =
-        |n: &&NodeOutcome| n.node == *node && matches!(n.reason, Reason::KeptForDemand { .. });
+    // What is foreign is called foreign in the report, held or not.
+    let kept = |n: &&NodeOutcome| {
+        n.node == *node && matches!(n.reason, Reason::KeptForDemand { .. } | Reason::Foreign)
+    };
     facts.planned.report.classes.iter().any(|c| c.held > 0)
         && facts.planned.report.nodes.iter().any(|n| kept(&n))
 }
@@ -437,8 +439,9 @@ fn present(facts: &Facts<'_>, pool: &PoolInput) -> u64 {
         .filter(|n| n.pool.as_ref() == Some(&pool.id) && Facts::exists(n))
         .count() as u64;
     let coming: u64 = facts
+        .input
         .launches
-        .values()
+        .iter()
         .filter(|l| l.pool == pool.id)
         .map(|l| u64::from(l.count))
         .sum();
@@ -472,7 +475,7 @@ fn standing(facts: &Facts<'_>, pool: &PoolInput) -> (u128, u64) {
         cost += price * u128::from(count);
         gpus += g * u64::from(count);
     };
-    for launch in facts.launches.values().filter(|l| l.pool == pool.id) {
+    for launch in facts.input.launches.iter().filter(|l| l.pool == pool.id) {
         add(each(Some(&launch.offering)), launch.count);
     }
     add(each(None), pool.unmanaged);

@@ -108,7 +108,7 @@ impl<'a> Facts<'a> {
             _ if self.uncordoned.contains(&node.id) => &node.allocatable,
             _ if node.cordon.is_some() || node.drain.is_some() => return None,
             Lifecycle::Ready => &node.allocatable,
-            Lifecycle::Joined => {
+            Lifecycle::Joined if pool.is_some() => {
                 let offering = pool
                     .zip(node.offering.as_ref())
                     .and_then(|(p, o)| self.offering(p, o));

@@ -1,0 +1,385 @@
+//! Properties over random inputs: never a panic, nothing for the check to drop, everything explained, the same bytes
+//! again, and never more nodes than first fit decreasing (SC-85).
+
+use crate::fleet;
+use drover_core::model::{
+    Action, Busy, Cordon, DrainInfo, FailureKind, Gang, LaunchInFlight, Lifecycle, Locality,
+    MemoryEntry, MicroUsd, Millis, Mode, PlanInput, PoolKind, Quota, Requirement, Reserved,
+    Resources, Source, Steering, Stop, UnixMs,
+};
+use drover_core::planner;
+use proptest::prelude::*;
+use std::cmp::Reverse;
+
+/// A small generator of our own, so that one seed is one input.
+struct Dice(u64);
+
+impl Dice {
+    /// splitmix64.
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+    fn small(&mut self, n: u32) -> u32 {
+        u32::try_from(self.below(u64::from(n))).unwrap()
+    }
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[usize::try_from(self.below(all.len() as u64)).unwrap()]
+    }
+}
+
+fn any_fleet(seed: u64) -> PlanInput {
+    let d = &mut Dice(seed);
+    let mut input = fleet::default_fleet();
+    input.now = UnixMs(fleet::START + 3_600_000);
+    input.seed = seed;
+    for pool in &mut input.pools {
+        pool.mode = *d.pick(&[
+            Mode::Full,
+            Mode::Full,
+            Mode::Full,
+            Mode::Grow,
+            Mode::Observe,
+        ]);
+        pool.min = if d.one_in(4) { d.small(4) } else { 0 };
+        pool.max = *d.pick(&[0, 1, 3, 5, 20, 1000, u32::MAX]);
+        pool.spare = if d.one_in(4) { d.small(3) } else { 0 };
+        pool.quota = *d.pick(&[
+            Quota::Percent(10),
+            Quota::Percent(0),
+            Quota::Percent(1000),
+            Quota::Count(2),
+        ]);
+        pool.unmanaged = if d.one_in(8) { d.small(4) } else { 0 };
+        pool.steering = *d.pick(&[Steering::Zone, Steering::Group]);
+        if d.one_in(3) {
+            pool.removable = d.one_in(2);
+        }
+        if d.one_in(5) {
+            pool.taints
+                .insert("team".to_owned(), d.pick(&["a", "b"]).to_string());
+        }
+        if d.one_in(3) {
+            pool.labels
+                .insert("disk".to_owned(), d.pick(&["nvme", "ebs"]).to_string());
+        }
+        if d.one_in(6) {
+            let why = String::new;
+            pool.stops.push(
+                d.pick(&[
+                    Stop::Frozen {
+                        by: why(),
+                        why: why(),
+                    },
+                    Stop::Paused {
+                        by: why(),
+                        why: why(),
+                    },
+                    Stop::NeverJoined { misses: 3 },
+                    Stop::SiteSilent,
+                    Stop::Stale {
+                        may_grow: true,
+                        why: why(),
+                    },
+                    Stop::Stale {
+                        may_grow: false,
+                        why: why(),
+                    },
+                    Stop::NoRemoval { why: why() },
+                    Stop::NotOurs { why: why() },
+                ])
+                .clone(),
+            );
+        }
+        if d.one_in(3) && pool.kind == PoolKind::Asg {
+            let mut more = pool.offerings[0].clone();
+            more.id = format!("{}/second", pool.id).as_str().into();
+            more.zone = "other".to_owned();
+            more.price = MicroUsd(d.below(3) * more.price.0);
+            if d.one_in(4) {
+                more.allocatable = None;
+            }
+            if d.one_in(3) {
+                more.available = Some(d.small(5));
+            }
+            pool.offerings.push(more);
+        }
+    }
+    if d.one_in(10) {
+        let twin = input.pools[0].clone();
+        input.pools.push(twin);
+    }
+    nodes(d, &mut input);
+    classes(d, &mut input);
+    for (i, pool) in input.pools.iter().enumerate() {
+        for offering in &pool.offerings {
+            if d.one_in(4) {
+                input.memory.push(MemoryEntry {
+                    offering: offering.id.clone(),
+                    kind: *d.pick(&[
+                        FailureKind::Shortage,
+                        FailureKind::Quota,
+                        FailureKind::Throttle,
+                    ]),
+                    failed: input.now,
+                    next_probe: UnixMs(input.now.0 + d.below(3) * 60_000 - 60_000),
+                    ration: *d.pick(&[0, 1, 2, 8]),
+                    message: String::new(),
+                });
+            }
+            if d.one_in(4) {
+                input.launches.push(LaunchInFlight {
+                    id: format!("l{}", if d.one_in(10) { 0 } else { i })
+                        .as_str()
+                        .into(),
+                    pool: pool.id.clone(),
+                    offering: if d.one_in(8) {
+                        "gone/type".into()
+                    } else {
+                        offering.id.clone()
+                    },
+                    count: 1 + d.small(4),
+                    asked: input.now,
+                    deadline: UnixMs(input.now.0 + d.below(3) * 60_000),
+                    reserved: if d.one_in(3) {
+                        vec![("req-0".into(), 1 + d.small(5))]
+                    } else {
+                        Vec::new()
+                    },
+                });
+            }
+        }
+    }
+    if d.one_in(3) {
+        input.policy.max_cost = Some(MicroUsd(d.below(300_000_000)));
+    }
+    if d.one_in(3) {
+        input.policy.max_gpus = Some(d.small(200));
+    }
+    input
+}
+
+fn nodes(d: &mut Dice, input: &mut PlanInput) {
+    let pools: Vec<String> = input.pools.iter().map(|p| p.id.to_string()).collect();
+    for n in 0..d.below(40) {
+        let pool = if d.one_in(10) {
+            "nowhere".to_owned()
+        } else {
+            d.pick(&pools).clone()
+        };
+        let name = if d.one_in(30) {
+            "n-0".to_owned()
+        } else {
+            format!("n-{n}")
+        };
+        let mut node = fleet::node(input, &name, &pool);
+        node.lifecycle = *d.pick(&[
+            Lifecycle::Ready,
+            Lifecycle::Ready,
+            Lifecycle::Ready,
+            Lifecycle::Ready,
+            Lifecycle::Joined,
+            Lifecycle::Draining,
+            Lifecycle::Drained,
+            Lifecycle::Leaving,
+            Lifecycle::Launched,
+            Lifecycle::Off,
+            Lifecycle::Gone,
+        ]);
+        node.cordon = d
+            .pick(&[
+                None,
+                None,
+                None,
+                Some(Cordon::Drover),
+                Some(Cordon::Person {
+                    who: "ann".to_owned(),
+                    why: String::new(),
+                }),
+            ])
+            .clone();
+        if d.one_in(8) || matches!(node.lifecycle, Lifecycle::Draining | Lifecycle::Drained) {
+            let own_idle = !d.one_in(3);
+            let reason = "r".to_owned();
+            node.drain = Some(DrainInfo {
+                id: "d".into(),
+                own_idle,
+                since: input.now,
+                reason,
+            });
+        }
+        node.unreachable = d.one_in(12);
+        node.faulty = d.one_in(12).then(|| "lost a GPU".to_owned());
+        let since = UnixMs(input.now.0 - d.below(30) * 60_000);
+        node.busy = d
+            .pick(&[
+                Busy::Idle { since },
+                Busy::Idle { since },
+                Busy::Working {
+                    what: vec!["job".to_owned()],
+                    movable: true,
+                },
+                Busy::Unknown {
+                    why: "stale".to_owned(),
+                },
+            ])
+            .clone();
+        if !matches!(node.busy, Busy::Idle { .. }) || d.one_in(10) {
+            node.used = Resources {
+                gpus: d.small(9),
+                ..node.allocatable.clone()
+            };
+        }
+        if d.one_in(10) {
+            let amount = fleet::size(1, 1, 1);
+            node.reserved.push(Reserved {
+                request: "req-0".into(),
+                units: 1,
+                amount,
+            });
+        }
+        input.nodes.push(node);
+    }
+}
+
+fn classes(d: &mut Dice, input: &mut PlanInput) {
+    for c in 0..d.below(9) {
+        let unit = fleet::size(
+            d.below(10),
+            d.below(30),
+            *d.pick(&[0, 0, 1, 1, 2, 4, 8, 16]),
+        );
+        let mut class = fleet::class(&format!("c{c}"), d.small(30), unit);
+        if d.one_in(20) {
+            class.count = 30_000;
+        }
+        class.priority = i32::try_from(d.below(3)).unwrap() - 1;
+        class.whole_node = d.one_in(6);
+        if d.one_in(3) {
+            class.source = Source::Request(format!("req-{c}").as_str().into());
+        }
+        let k = &mut class.constraints;
+        if d.one_in(6) {
+            k.gpu_model = d.pick(&["titan-x", "a100", "h100"]).to_string();
+        }
+        if d.one_in(5) {
+            let any_of = [d.pick(&["nvme", "tape"]).to_string()].into();
+            k.requirements.push(Requirement {
+                key: "disk".to_owned(),
+                any_of,
+            });
+        }
+        if d.one_in(3) {
+            k.tolerations
+                .insert("team".to_owned(), [d.pick(&["a", "b"]).to_string()].into());
+        }
+        if d.one_in(8) {
+            k.max_per_node = 1 + d.small(3);
+        }
+        if d.one_in(15) {
+            k.unsupported.push("pod affinity".to_owned());
+        }
+        if d.one_in(3) {
+            let assigned = if d.one_in(4) { d.small(4) } else { 0 };
+            class.gang = Some(Gang {
+                min: d.small(1 + class.count.min(40)) + assigned,
+                assigned,
+                locality: *d.pick(&[
+                    Locality::Node,
+                    Locality::Pool,
+                    Locality::Zone,
+                    Locality::Site,
+                    Locality::Any,
+                ]),
+                hold: Millis::minutes(20),
+                holding_since: d
+                    .one_in(3)
+                    .then(|| UnixMs(input.now.0 - d.below(40) * 60_000)),
+            });
+        }
+        input.classes.push(class);
+    }
+}
+
+fn holds(seed: u64) {
+    let input = any_fleet(seed);
+    let proposed = planner::propose(&input);
+    let found = planner::violations(&input, &proposed);
+    assert!(found.is_empty(), "seed {seed}: {found:#?}");
+    let planned = planner::plan(&input);
+    assert_eq!(
+        planned, proposed,
+        "seed {seed}: the check changed a sound plan"
+    );
+    assert_eq!(
+        planner::to_bytes(&planned),
+        planner::to_bytes(&planner::plan(&input)),
+        "seed {seed}"
+    );
+    for (class, outcome) in input.classes.iter().zip(&planned.report.classes) {
+        let sum = outcome.fitted + outcome.coming + outcome.grown + outcome.unplaced;
+        assert_eq!(sum, class.count, "seed {seed}: units lost");
+        for reason in &outcome.reasons {
+            assert!(!planner::render(reason, input.now).is_empty());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn i9_always_explained_and_nothing_to_drop_on_random_fleets(seed in any::<u64>()) {
+        holds(seed);
+    }
+
+    #[test]
+    fn sc_85_never_more_nodes_than_first_fit_decreasing(
+        units in proptest::collection::vec((1u64..40, 1u64..40), 1..40),
+    ) {
+        let mut input = fleet::default_fleet();
+        input.pools.retain(|p| p.id.as_str() == "cpu");
+        input.nodes.clear();
+        input.pools[0].max = 1000;
+        let whole = fleet::size(4, 8, 0);
+        for (i, (cpu, memory)) in units.iter().enumerate() {
+            let mut unit = fleet::size(0, 0, 0);
+            unit.cpu.0 = cpu * 100;
+            unit.memory.0 = memory << 27;
+            input.classes.push(fleet::class(&format!("c{i}"), 1, unit));
+        }
+        let nodes: u32 = planner::plan(&input)
+            .plan
+            .actions
+            .iter()
+            .map(|a| if let Action::Launch { count, .. } = a { *count } else { 0 })
+            .sum();
+        let mut sorted: Vec<&Resources> = input.classes.iter().map(|c| &c.unit).collect();
+        sorted.sort_by_key(|u| Reverse((u.cpu.0, u.memory.0)));
+        let mut open: Vec<Resources> = Vec::new();
+        for unit in sorted {
+            match open.iter_mut().find(|free| unit.fits(free)) {
+                Some(free) => *free = free.minus(unit),
+                None => open.push(whole.minus(unit)),
+            }
+        }
+        prop_assert!(nodes as usize <= open.len(), "{nodes} nodes, first fit decreasing takes {}", open.len());
+    }
+}
+
+/// Seeds that once failed.
+#[test]
+fn seeds_that_once_failed() {
+    for seed in [13, 21, 279, 940, 9_783_666_794_142_918_260] {
+        holds(seed);
+    }
+}
