@@ -22,7 +22,6 @@ use tonic::Streaming;
 use crate::clock::{self, BootMs};
 use crate::drain::{ToDrain, View};
 use crate::identity::enrol::CallError;
-use crate::identity::renew::Renewal;
 use crate::identity::{IdentityError, Keeper};
 use crate::observation::Observation;
 use crate::order::OrderId;
@@ -160,7 +159,7 @@ impl Client {
         };
         let mut reports = Reports::default();
         let mut tick = tokio::time::interval(TICK);
-        let mut renewed_at = BootMs::now();
+        let mut renewed_at: Option<BootMs> = None;
         let mut stop = self.stop.clone();
         let mut observations = self.observations.clone();
         let mut view = self.view.clone();
@@ -197,10 +196,10 @@ impl Client {
                     if let Err(end) = session.tick(now) {
                         return Some(end);
                     }
-                    let due = self.identity.renewal() != None
-                        && !matches!(self.identity.renewal(), Some(Renewal::In(_)));
-                    if due && session.is_open() && now.since(renewed_at) > RENEW_PAUSE_MS {
-                        renewed_at = now;
+                    let due = matches!(self.identity.renewal(), Some(renewal) if renewal.is_due());
+                    let lately = renewed_at.is_some_and(|at| now.since(at) < RENEW_PAUSE_MS);
+                    if due && !lately && session.is_open() {
+                        renewed_at = Some(now);
                         self.renew(client).await;
                     }
                 },

@@ -30,6 +30,14 @@ pub enum Renewal {
     TooOld,
 }
 
+impl Renewal {
+    /// Something has to be done.
+    #[must_use]
+    pub fn is_due(self) -> bool {
+        !matches!(self, Self::In(_))
+    }
+}
+
 /// What to do with a certificate at `now_ms`. `jitter` is in 0..1, drawn once per certificate.
 #[must_use]
 pub fn decide(validity: Validity, now_ms: u64, jitter: f64) -> Renewal {

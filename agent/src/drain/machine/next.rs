@@ -3,9 +3,9 @@
 //! Used by the drain machine alone.
 
 use super::super::status::{Blocker, BlockerKind, Phase};
+use super::State;
 use super::event::{Action, How, Settings};
 use super::run::{Asked, EMPTY_LOOKS, End, Once, Run, STUCK_MS};
-use super::State;
 use crate::clock::BootMs;
 use crate::order::Policy;
 
