@@ -3,6 +3,8 @@
 //! A tick never waits longer than half a second for the probe or a mount (the first one a second, for the instance's
 //! identity); what is not there by then is absent.
 
+mod findings;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +19,12 @@ use crate::host::mounts::{self, Mount};
 use crate::host::{driver, pci};
 use crate::imds;
 use crate::inventory::{facts, merge};
-use crate::observation::{Facts, GpuState, Observation, Telemetry};
+use crate::observation::{Facts, Observation, Telemetry};
 use crate::probe::parent::{self, Order, Probe};
-use crate::probe::protocol::{InitFailureKind, Reading};
-use crate::probe::view::{Status, Trouble, View};
+use crate::probe::view::{Status, View};
 use crate::telemetry::sampler::{Sampler, now_unix_ms};
 use crate::workloads::{Seen, Workloads};
+use findings::bad;
 
 /// Name of the witness for what holds a GPU.
 pub const GPU_PROCESSES: &str = "gpu-processes";
@@ -298,64 +300,6 @@ impl Task {
         self.publish.send_replace(Arc::new(observation));
     }
 
-    /// Is it known what holds the GPUs?
-    fn gpu_witness(&self, view: &View) -> Result<(), String> {
-        if let Some((_, seen)) = &self.seen {
-            return if seen.unknown.is_empty() {
-                Ok(())
-            } else {
-                Err(seen.unknown.join("; "))
-            };
-        }
-        match (&view.status, &view.trouble) {
-            (Status::Released, _) => Err("the GPUs are released".to_owned()),
-            (_, Some(Trouble::Init(failure)))
-                if matches!(
-                    failure.kind,
-                    InitFailureKind::NoLibrary | InitFailureKind::NoDriver
-                ) && self.driver.pci_gpus == Some(0)
-                    && self.facts.gpus.is_empty() =>
-            {
-                // No GPU, nothing that could hold one.
-                Ok(())
-            }
-            (_, Some(Trouble::Hung { op, .. })) => Err(format!("probe hung ({op})")),
-            (_, Some(Trouble::Crashed { op, .. })) => Err(format!("probe crashed ({op})")),
-            (_, Some(Trouble::Init(failure))) => Err(failure.message.clone()),
-            (_, Some(Trouble::Broken(error))) => Err(error.clone()),
-            (_, None) => Err("the probe has not answered yet".to_owned()),
-        }
-    }
-
-    fn findings(&self, view: &View, telemetry: &Telemetry) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        if let Some(trouble) = &view.trouble {
-            findings.push(Finding::Probe(trouble.clone(), self.driver.clone()));
-        }
-        let differ = self
-            .driver
-            .module
-            .as_ref()
-            .zip(self.driver.library.as_ref());
-        if view.ready.is_some() && differ.is_some_and(|(module, library)| module != library) {
-            findings.push(Finding::ReloadNeeded(self.driver.clone()));
-        }
-        findings.extend(self.bad.iter().cloned());
-        findings.extend(
-            self.release
-                .until_unix_ms()
-                .map(|until_unix_ms| Finding::Released { until_unix_ms }),
-        );
-        let trouble = self
-            .imds
-            .as_ref()
-            .and_then(|imds| imds.borrow().trouble.clone());
-        findings.extend(trouble.map(Finding::Imds));
-        let stuck = telemetry.disks.iter().filter(|disk| disk.stuck);
-        findings.extend(stuck.map(|disk| Finding::MountStuck(disk.mount.clone())));
-        findings
-    }
-
     async fn let_go(&mut self, ttl: Duration) -> Result<(), ReleaseError> {
         let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         self.release
@@ -412,31 +356,4 @@ fn settled(view: &View, round: u64) -> bool {
             .as_ref()
             .is_some_and(|reading| reading.round > round),
     }
-}
-
-fn bad(reading: &Reading, telemetry: &Telemetry) -> Vec<Finding> {
-    let gpus = telemetry
-        .gpus
-        .iter()
-        .filter(|gpu| gpu.state != GpuState::Ok);
-    let mut bad: Vec<Finding> = gpus
-        .map(|gpu| Finding::Gpu {
-            uuid: gpu.uuid.clone(),
-            pci_address: gpu.pci_address.clone(),
-            state: gpu.state,
-        })
-        .collect();
-    for gpu in &reading.gpus {
-        let nameless =
-            gpu.identity.is_none() && !telemetry.gpus.iter().any(|used| used.state == gpu.state);
-        if nameless {
-            bad.push(Finding::Gpu {
-                uuid: format!("index {}", gpu.index),
-                pci_address: "an unknown address".to_owned(),
-                state: gpu.state,
-            });
-        }
-    }
-    bad.extend(reading.denied.iter().map(|index| Finding::Hidden(*index)));
-    bad
 }
