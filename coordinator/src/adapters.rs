@@ -1,6 +1,7 @@
 //! Layer 4: what the ports are in production. An adapter may use ports, records, config, world and core, never
 //! `control`; only `app` names adapters together.
 
+pub mod actuate;
 pub mod ca;
 pub mod clock;
 pub mod cloud;

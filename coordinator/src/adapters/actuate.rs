@@ -1,0 +1,4 @@
+//! What makes nodes come and go: one adapter per kind of pool.
+
+pub mod sim;
+pub mod static_hosts;
