@@ -1,4 +1,4 @@
-//! Who may do what: roles of people.
+//! Who may do what: roles of people, and what each verb needs. Called by the service's gate and by the CLI's help.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,4 +12,85 @@ pub enum Role {
     Operator,
     /// Everything.
     Admin,
+}
+
+/// What a person can ask of the coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// Any look: nodes, pools, requests, demand, plans, reasons, events.
+    Look,
+    /// Cordon, uncordon, drain or cancel the drain of a node.
+    ChangeNode,
+    /// Create, extend, cancel a request.
+    ChangeRequest,
+    /// Pause or resume a pool.
+    PausePool,
+    /// Freeze a pool or the fleet: stopping is easy.
+    Freeze,
+    /// Thaw: starting again is not.
+    Thaw,
+    /// Change a pool's mode or limits.
+    ChangePool,
+    /// Let an act beyond the breaker go on.
+    Approve,
+    /// Tokens: make, list, revoke.
+    Tokens,
+    /// Certificates of people and nodes.
+    Certificates,
+    /// Backup and restore.
+    Backup,
+}
+
+impl Verb {
+    /// The least role that may.
+    #[must_use]
+    pub const fn needs(self) -> Role {
+        match self {
+            Self::Look => Role::Viewer,
+            Self::ChangeNode | Self::ChangeRequest | Self::PausePool | Self::Freeze => {
+                Role::Operator
+            }
+            Self::Thaw
+            | Self::ChangePool
+            | Self::Approve
+            | Self::Tokens
+            | Self::Certificates
+            | Self::Backup => Role::Admin,
+        }
+    }
+}
+
+impl Role {
+    /// May someone with this role do that?
+    #[must_use]
+    pub fn may(self, verb: Verb) -> bool {
+        self >= verb.needs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_may_what_the_one_before_may() {
+        for (verb, viewer, operator) in [
+            (Verb::Look, true, true),
+            (Verb::ChangeNode, false, true),
+            (Verb::ChangeRequest, false, true),
+            (Verb::PausePool, false, true),
+            (Verb::Freeze, false, true),
+            (Verb::Thaw, false, false),
+            (Verb::ChangePool, false, false),
+            (Verb::Approve, false, false),
+            (Verb::Tokens, false, false),
+            (Verb::Certificates, false, false),
+            (Verb::Backup, false, false),
+        ] {
+            assert_eq!(Role::Viewer.may(verb), viewer, "{verb:?}");
+            assert_eq!(Role::Operator.may(verb), operator, "{verb:?}");
+            assert!(Role::Admin.may(verb), "{verb:?}");
+        }
+    }
 }

@@ -584,3 +584,58 @@ fn i13_idle_needs_witnesses() {
         Reason::WitnessMissing { .. }
     ));
 }
+
+/// SC-50: 20 idle nodes, a tenth at once, each batch gone before the next cycle.
+#[test]
+fn sc_50_quota_not_a_wall() {
+    let mut input = fleet::default_fleet();
+    for n in 0..20 {
+        idle(&mut input, &format!("g5-{n:02}"), "g5", 60);
+    }
+    let mut batches = Vec::new();
+    loop {
+        let planned = planner::plan(&input);
+        let gone: Vec<_> = planned
+            .plan
+            .actions
+            .iter()
+            .filter_map(|a| {
+                if let Action::Drain { node, .. } = a {
+                    Some(node.clone())
+                } else {
+                    None
+                }
+            })
+            .collect();
+        if gone.is_empty() {
+            break;
+        }
+        batches.push(gone.len());
+        input.nodes.retain(|n| !gone.contains(&n.id));
+    }
+    assert_eq!(batches, [vec![2; 5], vec![1; 10]].concat());
+}
+
+/// Mixing is cheaper than one type: 9 GPUs are one node of 8 and one of 1, not nine of 1 and not two of 8.
+#[test]
+fn mixing_pools_where_that_is_cheaper() {
+    let mut input = fleet::default_fleet();
+    input.pools[2].offerings[0].price = MicroUsd(7_000_000);
+    input
+        .classes
+        .push(fleet::class("pods", 9, fleet::size(0, 0, 1)));
+    let planned = planner::plan(&input);
+    let asked: Vec<_> = planned
+        .plan
+        .actions
+        .iter()
+        .filter_map(|a| {
+            if let Action::Launch { pool, count, .. } = a {
+                Some((pool.as_str(), *count))
+            } else {
+                None
+            }
+        })
+        .collect();
+    assert_eq!(asked, vec![("g5", 1), ("p4", 1)]);
+}
