@@ -5,6 +5,7 @@ pub mod actuate;
 pub mod ca;
 pub mod clock;
 pub mod cloud;
+pub mod demand;
 pub mod link;
 pub mod private_file;
 pub mod store;

@@ -1,14 +1,34 @@
 //! Layer 4: the coordinator's heart. Observe, bookkeeping by rules, plan, check, commit, execute, publish.
 //!
-//! `app` builds a [`cycle::Control`] over ports and runs it with [`run`]; `serve` shows [`view::FleetView`] and passes
-//! people's wishes to [`commands::Commands`]. Knows ports and core, never an adapter; the simulator and the tests pass
-//! other ports and their own clock.
+//! `app` builds a [`cycle::Control`] over ports and runs it with [`run::run`]; `serve` shows [`view::FleetView`] and
+//! passes people's wishes to [`commands::Commands`]. Knows ports and core, never an adapter; the simulator and the tests
+//! pass other ports and their own clock.
 
+mod breaker;
 pub mod commands;
 pub mod cycle;
+mod drains;
 pub mod events;
+mod execute;
+pub mod explain;
+mod failures;
+pub mod fleet;
+mod guard;
+mod idle;
+mod input;
 pub mod journal;
+mod launches;
 pub mod ledger;
+mod notices;
+pub mod observe;
 pub mod orders;
+pub mod plans;
+mod publish;
+mod requests;
+pub mod run;
+mod seen;
+#[cfg(test)]
+mod testing;
+pub mod tx;
 pub mod view;
 pub mod wake;

@@ -33,9 +33,7 @@ fn shown(text: &str) -> Vec<Shown> {
             .trim_start_matches("sudo ");
         let words: Vec<String> = code
             .split_whitespace()
-            .take_while(|word| {
-                *word != "..." && !word.starts_with(['|', '&', '>', '<', '#', ';', '\\'])
-            })
+            .take_while(|word| !word.starts_with(['|', '&', '>', '<', '#', ';', '\\']))
             .map(str::to_owned)
             .collect();
         let program = words.first().and_then(|word| word.rsplit('/').next());

@@ -1,7 +1,288 @@
 //! One cycle: observe, bookkeeping, plan, check, commit, execute, publish.
+//!
+//! Run by [`super::run`] in production, and step by step by the simulator and the tests. Generic over ports: no sleeping,
+//! no timer, no adapter. **Invariant:** an intent is in the store before the call that it is about.
 
-use crate::ports::store::ReadError;
-use drover_core::model::{PlanInput, Planned};
+use super::events::Happening;
+use super::fleet::{FleetNode, Sources, join};
+use super::journal::Journal;
+use super::ledger::Ledger;
+use super::observe::Pools;
+use super::plans::PlanFiles;
+use super::seen::Seen;
+use super::tx::Tx;
+use super::view::FleetView;
+use super::wake::Wake;
+use crate::config::Config;
+use crate::ports::actuate::{Actuator, PoolReading};
+use crate::ports::clock::Clock;
+use crate::ports::demand::DemandSource;
+use crate::ports::link::{AgentLink, AgentView};
+use crate::ports::store::{CommitError, ReadError, Revision};
+use drover_core::model::{Millis, NodeId, PlanInput, Planned, PoolId, UnixMs};
+use drover_core::planner;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::watch;
 
 /// A plan that changed nothing, or why there is none.
 pub type Rehearsal = Result<(PlanInput, Planned), ReadError>;
+
+/// Why a cycle could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CycleError {
+    /// Somebody newer leads: stop acting for good.
+    #[error("another coordinator leads this store")]
+    Fenced(#[source] CommitError),
+    /// The store could not be read: nothing was done.
+    #[error("nothing was decided")]
+    Read(#[from] ReadError),
+}
+
+/// What the heart works with.
+pub struct Ports {
+    /// Writer of the store.
+    pub journal: Arc<Journal>,
+    /// Agents.
+    pub link: Arc<dyn AgentLink>,
+    /// Pools, one per kind.
+    pub actuators: Vec<Arc<dyn Actuator>>,
+    /// Demand.
+    pub sources: Vec<Arc<dyn DemandSource>>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The coordinator's heart.
+pub struct Control {
+    pub(super) config: Arc<Config>,
+    pub(super) journal: Arc<Journal>,
+    pub(super) link: Arc<dyn AgentLink>,
+    pub(super) sources: Vec<Arc<dyn DemandSource>>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) pools: Pools,
+    pub(super) seen: Seen,
+    pub(super) wake: Wake,
+    pub(super) views: watch::Sender<Arc<FleetView>>,
+    pub(super) plans: Option<PlanFiles>,
+}
+
+/// One cycle's view of the world.
+pub(super) struct Round {
+    pub(super) now: UnixMs,
+    pub(super) mono: Millis,
+    pub(super) woken: u64,
+    pub(super) ledger: Ledger,
+    pub(super) agents: BTreeMap<NodeId, Arc<AgentView>>,
+    pub(super) readings: BTreeMap<PoolId, Arc<PoolReading>>,
+    /// Pools that were read in this cycle.
+    pub(super) read: BTreeSet<PoolId>,
+    pub(super) fleet: Vec<FleetNode>,
+    /// Another cycle should follow at once.
+    pub(super) again: bool,
+    /// Told at the end, in batches.
+    pub(super) events: Vec<Happening>,
+}
+
+impl Round {
+    pub(super) fn node(&self, id: &NodeId) -> Option<&FleetNode> {
+        self.fleet
+            .binary_search_by(|node| node.id.cmp(id))
+            .ok()
+            .and_then(|at| self.fleet.get(at))
+    }
+}
+
+impl Control {
+    /// Ready for its first cycle.
+    #[must_use]
+    pub fn new(config: Arc<Config>, ports: Ports) -> Self {
+        let seen = Seen::new(ports.clock.wall(), ports.clock.mono());
+        Self {
+            config,
+            journal: ports.journal,
+            link: ports.link,
+            sources: ports.sources,
+            clock: ports.clock,
+            pools: Pools::new(ports.actuators),
+            seen,
+            wake: Wake::default(),
+            views: watch::channel(Arc::new(FleetView::default())).0,
+            plans: None,
+        }
+    }
+
+    /// The bell that wakes the loop around it.
+    #[must_use]
+    pub fn wake(&self) -> Wake {
+        self.wake.clone()
+    }
+
+    /// Every snapshot that is published.
+    #[must_use]
+    pub fn views(&self) -> watch::Receiver<Arc<FleetView>> {
+        self.views.subscribe()
+    }
+
+    /// One whole cycle. True: another should follow at once.
+    ///
+    /// # Errors
+    /// The store cannot be read, or somebody else leads. Trouble with one pool or node is no error.
+    pub async fn cycle(&mut self) -> Result<bool, CycleError> {
+        let mut round = self.observe().await?;
+        self.keep_books(&mut round).await?;
+        let (input, members) = self.input(&mut round).await;
+        let planned = planner::plan(&input);
+        self.save_plan(&input, &planned);
+        if self.check(&mut round, &input, &planned) {
+            self.execute(&mut round, &input, &planned).await?;
+        }
+        self.send_orders(&round);
+        let plan = Arc::new((input, planned));
+        self.seen.cycle += 1;
+        self.publish(&mut round, &plan, &members);
+        let events = std::mem::take(&mut round.events);
+        match self.journal.tell(events).await {
+            Ok(()) => {}
+            Err(error @ CommitError::Fenced { .. }) => return Err(CycleError::Fenced(error)),
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "events were lost")
+            }
+        }
+        Ok(round.again)
+    }
+
+    /// Reads everything and plans, and changes nothing.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn rehearse(&mut self) -> Rehearsal {
+        let mut round = self.observe().await?;
+        let (input, _) = self.input(&mut round).await;
+        let planned = planner::plan(&input);
+        Ok((input, planned))
+    }
+
+    async fn observe(&mut self) -> Result<Round, ReadError> {
+        let woken = self.wake.count();
+        let (now, mono) = (self.clock.wall(), self.clock.mono());
+        let ledger = Ledger::read(self.journal.store().as_ref()).await?;
+        let coming: BTreeSet<PoolId> = ledger
+            .launches
+            .values()
+            .map(|held| held.value.pool.clone())
+            .collect();
+        let config = self.config.clone();
+        let read = self
+            .pools
+            .read(&config, mono, |pool| coming.contains(pool))
+            .await;
+        let agents = self
+            .link
+            .views()
+            .into_iter()
+            .map(|view| (view.node.clone(), view))
+            .collect();
+        let mut round = Round {
+            now,
+            mono,
+            woken,
+            ledger,
+            agents,
+            readings: self.pools.readings(),
+            read: read.into_iter().collect(),
+            fleet: Vec::new(),
+            again: false,
+            events: Vec::new(),
+        };
+        self.rejoin(&mut round);
+        Ok(round)
+    }
+
+    /// Joins again after records changed.
+    pub(super) fn rejoin(&self, round: &mut Round) {
+        round.fleet = join(&Sources {
+            config: &self.config,
+            ledger: &round.ledger,
+            views: &round.agents,
+            readings: &round.readings,
+            now: round.now,
+            mono: round.mono,
+        });
+    }
+
+    /// All that is decided without a plan; each part commits for itself.
+    async fn keep_books(&mut self, round: &mut Round) -> Result<(), CycleError> {
+        self.keep_alive(round).await?;
+        self.settle_launches(round).await?;
+        self.take_joins(round).await?;
+        self.take_losses(round).await?;
+        self.take_misses(round).await?;
+        self.take_provider_failures(round).await?;
+        self.rejoin(round);
+        self.take_notices(round).await?;
+        self.watch_nodes(round);
+        self.follow_drains(round).await?;
+        self.rejoin(round);
+        self.follow_requests(round).await?;
+        self.rejoin(round);
+        self.keep_idle(round).await?;
+        self.keep_approvals(round).await?;
+        self.rejoin(round);
+        self.guard(round);
+        Ok(())
+    }
+
+    /// Commits and keeps the ledger in step. `None`: somebody else was faster, or it failed and was logged; the rest of
+    /// the cycle goes on.
+    pub(super) async fn commit(
+        &self,
+        round: &mut Round,
+        tx: Tx,
+    ) -> Result<Option<Revision>, CycleError> {
+        if tx.is_empty() {
+            return Ok(None);
+        }
+        let (change, apply) = tx.take();
+        match self.journal.commit(change).await {
+            Ok(revision) => {
+                for step in apply {
+                    step(&mut round.ledger, revision);
+                }
+                Ok(Some(revision))
+            }
+            Err(error @ CommitError::Fenced { .. }) => Err(CycleError::Fenced(error)),
+            Err(CommitError::Conflict { key }) => {
+                tracing::debug!(key, "changed meanwhile: decided again in the next cycle");
+                round.again = true;
+                Ok(None)
+            }
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "a change was not committed"
+                );
+                Ok(None)
+            }
+        }
+    }
+
+    /// The planner has checked its own plan; what is to be executed is checked once more. False: nothing of it is done.
+    fn check(&self, round: &mut Round, input: &PlanInput, planned: &Planned) -> bool {
+        for dropped in &planned.report.dropped {
+            round.events.push(Happening::PlanDropped {
+                invariant: dropped.invariant.clone(),
+                why: dropped.why.clone(),
+            });
+        }
+        let violations = planner::violations(input, planned);
+        let fine = violations.is_empty();
+        for violation in violations {
+            round.events.push(Happening::PlanDropped {
+                invariant: violation.invariant.to_owned(),
+                why: format!("the whole plan is dropped: {}", violation.why),
+            });
+        }
+        fine
+    }
+}

@@ -31,6 +31,9 @@ pub struct DemandError {
     pub message: String,
 }
 
+/// Name of Drover's own source: capacity requests.
+pub const REQUESTS: &str = "requests";
+
 /// The port.
 #[async_trait]
 pub trait DemandSource: Send + Sync {

@@ -76,6 +76,9 @@ pub struct NodeRecord {
     /// First time it was ready; absent before.
     #[serde(default)]
     pub ready_at: Option<UnixMs>,
+    /// A physical host that Drover powered off; cleared when its agent is heard again.
+    #[serde(default)]
+    pub off: bool,
 }
 
 /// A certificate that counts no more.

@@ -35,6 +35,13 @@ pub const AUDIT: &str = "/audit/";
 /// Events, by zero-padded sequence number; a bounded tail.
 pub const EVENT: &str = "/event/";
 
+/// When a cycle last ran, at most a minute old: how long nobody looked, after a start.
+pub const ALIVE: &str = "/alive";
+
+/// Fence that the store had when it was restored from a backup; absent when it never was. Launches of older fences are
+/// never reaped.
+pub const RESTORED: &str = "/restored";
+
 /// Key of a numbered record, so that keys order as numbers do.
 #[must_use]
 pub fn numbered(prefix: &str, seq: u64) -> String {

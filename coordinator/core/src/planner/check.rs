@@ -6,7 +6,6 @@
 mod actions;
 mod facts;
 mod runs;
-mod spots;
 
 use crate::model::{
     Action, ClassOutcome, Dropped, Lifecycle, NodeId, NodeOutcome, PlanInput, Planned, PoolOutcome,

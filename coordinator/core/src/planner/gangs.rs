@@ -6,7 +6,7 @@ use super::grow::{self, Packing};
 use super::offers::Ledger;
 use super::state::Work;
 use super::supply::{At, Bin};
-use crate::model::{Class, Gang, Locality, Reason, Source};
+use crate::model::{Class, Gang, Locality, Reason, RequestName, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where all units must be together.
@@ -53,8 +53,7 @@ pub(super) fn place(work: &mut Work<'_>, gangs: &[usize], would: bool, holders: 
             .min_by_key(|t| rating(work, t, want));
         if let Some(best) = whole {
             apply(work, class, best);
-        } else if !would && need > 0 {
-            // With its minimum assigned already it is whole: more units are had one day, nothing is given up.
+        } else if !would {
             short(work, class, gang, need, &tries, &home, holders);
         }
     }
@@ -100,21 +99,23 @@ fn homes(work: &Work<'_>, class: usize, gang: &Gang) -> BTreeSet<Domain> {
     if gang.assigned == 0 || gang.locality == Locality::Any {
         return home;
     }
-    for (n, node) in work.input.nodes.iter().enumerate() {
-        if node.reserved.iter().any(|r| r.request == *name) {
-            let at = Some(At::Node(n));
-            home.extend(work.node_kind[n].and_then(|k| domain_of(work, k, at, gang.locality)));
-        }
-    }
     for bin in &work.bins {
-        if let At::Coming(l, _) = bin.at {
-            let reserved = &work.input.launches[l].reserved;
-            if reserved.iter().any(|(request, _)| request == name) {
-                home.extend(domain_of(work, bin.kind, Some(bin.at), gang.locality));
-            }
+        let held = match bin.at {
+            At::Node(n) => holds(&work.input.nodes[n].reserved, name),
+            At::Coming(l, _) => work.input.launches[l]
+                .reserved
+                .iter()
+                .any(|(r, _)| r == name),
+        };
+        if held {
+            home.extend(domain_of(work, bin.kind, Some(bin.at), gang.locality));
         }
     }
     home
+}
+
+fn holds(reserved: &[crate::model::Reserved], name: &RequestName) -> bool {
+    reserved.iter().any(|r| r.request == *name)
 }
 
 /// The domain of a place; none when it is not known.

@@ -52,8 +52,6 @@ pub(super) struct Work<'a> {
     pub pool_index: BTreeMap<&'a PoolId, usize>,
     /// Per node: its pool's index; none for foreign ones.
     pub node_pool: Vec<Option<usize>>,
-    /// Per node: its kind, if the node counts at all.
-    pub node_kind: Vec<Option<usize>>,
     /// Nodes that cannot be used as input: (node, why).
     pub bad_nodes: BTreeMap<usize, String>,
     /// Faults of the input, per pool.
@@ -117,7 +115,6 @@ impl<'a> Work<'a> {
             input,
             pool_index,
             node_pool: Vec::with_capacity(input.nodes.len()),
-            node_kind: vec![None; input.nodes.len()],
             bad_nodes: BTreeMap::new(),
             bad_pools,
             kinds: Vec::new(),
@@ -188,7 +185,6 @@ impl<'a> Work<'a> {
             }
             let pool = at.map(|p| &self.input.pools[p]);
             let kind = intern(kind_index, Place::of_node(node, pool, keys));
-            self.node_kind[i] = Some(kind);
             if is_present(node) {
                 let count = self
                     .shapes

@@ -51,7 +51,6 @@ cases! {
     sc_86_kept_only_if_it_helps => "sc_86",
     sc_91_the_schedulers_rules => "sc_91",
     sc_98_the_zone_that_was_asked => "sc_98",
-    gang_elastic => "gang_elastic",
     gang_on_the_rack => "gang_on_the_rack",
     modes_forbid_and_explain => "modes",
     budgets_of_the_fleet => "budget",

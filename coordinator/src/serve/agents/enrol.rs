@@ -237,5 +237,6 @@ fn blank(id: &NodeId, facts: &v1::Facts, now: UnixMs) -> NodeRecord {
         machine_id: facts.machine_id.clone(),
         revoked: false,
         ready_at: None,
+        off: false,
     }
 }

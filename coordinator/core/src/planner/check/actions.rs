@@ -3,19 +3,18 @@
 
 use super::facts::Facts;
 use super::names;
-use super::spots::Spots;
 use super::{Culprit, Violation};
 use crate::model::{
-    Action, Busy, Cordon, FailureKind, Lifecycle, Mode, NodeId, NodeInput, OfferingId, PoolId,
-    PoolInput, PoolKind, Quota, Reason, Stop,
+    Action, Busy, Cordon, FailureKind, Lifecycle, Mode, NodeId, NodeInput, NodeOutcome, OfferingId,
+    PoolId, PoolInput, PoolKind, Quota, Reason, Stop,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) type Verdict = Result<(), (&'static str, String)>;
+type Verdict = Result<(), (&'static str, String)>;
 
 /// What the actions accepted so far add up to.
+#[derive(Default)]
 struct Tally<'a> {
-    spots: Spots<'a>,
     touched: BTreeSet<&'a NodeId>,
     launched: BTreeMap<&'a PoolId, u64>,
     asked: BTreeMap<&'a OfferingId, u64>,
@@ -28,16 +27,7 @@ struct Tally<'a> {
 
 pub(super) fn check<'a>(facts: &'a Facts<'a>) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut tally = Tally {
-        spots: Spots::of(facts),
-        touched: BTreeSet::new(),
-        launched: BTreeMap::new(),
-        asked: BTreeMap::new(),
-        cost: 0,
-        gpus: 0,
-        removed: BTreeMap::new(),
-        sound: BTreeMap::new(),
-    };
+    let mut tally = Tally::default();
     let (mut cost, mut gpus) = (0, 0);
     for pool in facts.pools.values() {
         let (c, g) = standing(facts, pool);
@@ -189,7 +179,7 @@ fn launch<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, ask: &Ask<'a>) -> Ver
         "more for demand than in all".to_owned()
     })?;
     once(facts, pool, ask)?;
-    tally.spots.none_fits(facts, ask.index)?;
+    cheapest(facts, ask)?;
     tally.cost = cost;
     tally.gpus = gpus;
     *tally.launched.entry(id).or_insert(0) += n;
@@ -263,7 +253,7 @@ fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict
                 && matches!(n.busy, Busy::Idle { .. })
                 && n.reserved.is_empty()
                 && !facts.on_node.contains_key(&n.id)
-                && !facts.held.contains(&n.id)
+                && !held(facts, &n.id)
         })
         .count() as u64;
     let minimum = u64::from(pool.min).saturating_sub(staying);
@@ -274,6 +264,77 @@ fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict
             minimum.max(spare)
         )
     })
+}
+
+/// The report says that the node is kept for demand that has no run there: a gang's hold.
+fn held(facts: &Facts<'_>, node: &NodeId) -> bool {
+    // What is foreign is called foreign in the report, held or not.
+    let kept = |n: &&NodeOutcome| {
+        n.node == *node && matches!(n.reason, Reason::KeptForDemand { .. } | Reason::Foreign)
+    };
+    facts.planned.report.classes.iter().any(|c| c.held > 0)
+        && facts.planned.report.nodes.iter().any(|n| kept(&n))
+}
+
+/// I12: nothing is bought for a unit that still fits on a node that takes work or that we cordoned.
+fn cheapest<'a>(facts: &'a Facts<'a>, ask: &Ask<'a>) -> Verdict {
+    let index = u32::try_from(ask.index).unwrap_or(u32::MAX);
+    let bought: BTreeSet<u32> = facts
+        .on_new
+        .range((index, 0)..=(index, u32::MAX))
+        .flat_map(|(_, runs)| runs.iter().map(|r| r.class))
+        .collect();
+    for at in bought {
+        let Some(class) = facts.input.classes.get(at as usize) else {
+            continue;
+        };
+        if class.gang.is_some() || class.whole_node || class.unit.is_zero() {
+            continue;
+        }
+        for node in facts.nodes.values() {
+            let pool = facts.pool_of(node);
+            let back = Facts::may_uncordon(node)
+                && node.reserved.is_empty()
+                && pool.is_some_and(|p| {
+                    p.mode != Mode::Observe
+                        && !p.stops.iter().any(|s| {
+                            matches!(
+                                s,
+                                Stop::Frozen { .. } | Stop::SiteSilent | Stop::NotOurs { .. }
+                            )
+                        })
+                });
+            let room = if back {
+                Some(node.allocatable.minus(&node.used))
+            } else {
+                facts.room(node)
+            };
+            let Some(mut room) = room else { continue };
+            let mut here = 0;
+            for run in facts.on_node.get(&node.id).into_iter().flatten() {
+                let Some(other) = facts.class(run) else {
+                    continue;
+                };
+                if other.whole_node {
+                    room = crate::model::Resources::default();
+                } else {
+                    room = room.minus(&other.unit.scaled(run.count));
+                }
+                if run.class == at {
+                    here += run.count;
+                }
+            }
+            let most = class.constraints.max_per_node;
+            let fits = class.unit.fits(&room)
+                && (most == 0 || here < most)
+                && facts.node_place(node).allows(&class.constraints)
+                && !held(facts, &node.id);
+            ensure(!fits, names::I12, || {
+                format!("a unit of class {at} still fits on {}", node.id)
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn remove<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, id: &'a NodeId, leave: bool) -> Verdict {

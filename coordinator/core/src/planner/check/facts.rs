@@ -2,7 +2,7 @@
 
 use crate::model::{
     Action, Busy, Class, Cordon, LaunchId, LaunchInFlight, Lifecycle, NodeId, NodeInput, Offering,
-    OfferingId, PlanInput, Planned, PoolId, PoolInput, Reason, Resources, Run, Target,
+    OfferingId, PlanInput, Planned, PoolId, PoolInput, Resources, Run, Target,
 };
 use crate::planner::matching::Place;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,8 +14,6 @@ pub(super) struct Facts<'a> {
     pub nodes: BTreeMap<&'a NodeId, &'a NodeInput>,
     pub launches: BTreeMap<&'a LaunchId, &'a LaunchInFlight>,
     pub keys: BTreeSet<&'a str>,
-    /// Nodes that the report keeps for demand while a gang holds: their room is not for others.
-    pub held: BTreeSet<&'a NodeId>,
     /// Nodes uncordoned by the plan.
     pub uncordoned: BTreeSet<&'a NodeId>,
     /// Runs per existing node.
@@ -39,18 +37,11 @@ impl<'a> Facts<'a> {
                 .iter()
                 .flat_map(|c| c.constraints.requirements.iter().map(|r| r.key.as_str()))
                 .collect(),
-            held: BTreeSet::new(),
             uncordoned: BTreeSet::new(),
             on_node: BTreeMap::new(),
             on_coming: BTreeMap::new(),
             on_new: BTreeMap::new(),
         };
-        // What is foreign is called foreign in the report, held or not.
-        let kept = |r: &Reason| matches!(r, Reason::KeptForDemand { .. } | Reason::Foreign);
-        if planned.report.classes.iter().any(|c| c.held > 0) {
-            let nodes = planned.report.nodes.iter().filter(|n| kept(&n.reason));
-            facts.held = nodes.map(|n| &n.node).collect();
-        }
         // Of two with one id the first counts.
         for pool in &input.pools {
             facts.pools.entry(&pool.id).or_insert(pool);

@@ -1,0 +1,3 @@
+//! Where demand comes from: one adapter per source.
+
+pub mod requests;

@@ -1,0 +1,214 @@
+//! Launches of a plan: all intents are committed with their assignments, then all are asked at once (I4).
+
+use super::{add, fresh_id, offered, request_of};
+use crate::config::PoolSource;
+use crate::control::cycle::{Control, CycleError, Round};
+use crate::control::events::Happening;
+use crate::control::input::hosts_off;
+use crate::control::launches::order;
+use crate::control::requests::assigned;
+use crate::control::tx::Tx;
+use crate::records::{AssignmentTarget, LaunchRecord, LaunchState, RequestRecord};
+use drover_core::model::{
+    Action, InstanceId, LaunchId, Mode, OfferingId, PlanInput, Planned, PoolId, Reason,
+    RequestName, Run, Stop, Target,
+};
+use drover_core::planner::render;
+use std::collections::BTreeMap;
+
+/// Most nodes of one ask (LaunchInstances takes no more).
+const MOST: u32 = 100;
+
+/// One ask to be.
+struct Wish<'p> {
+    pool: &'p PoolId,
+    offering: &'p OfferingId,
+    count: u32,
+    reason: &'p Reason,
+    /// Runs on the nodes of this ask: (request, n-th node of it, units).
+    runs: Vec<(RequestName, u32, u32)>,
+}
+
+impl Control {
+    /// Commits the intents of all launches, asks concurrently, writes the answers down.
+    pub(super) async fn grow(
+        &mut self,
+        round: &mut Round,
+        input: &PlanInput,
+        planned: &Planned,
+    ) -> Result<(), CycleError> {
+        let mut asked: Vec<LaunchId> = Vec::new();
+        for (index, action) in planned.plan.actions.iter().enumerate() {
+            let Action::Launch {
+                pool,
+                offering,
+                count,
+                for_demand,
+                reason,
+            } = action
+            else {
+                continue;
+            };
+            if !self.may_grow(round, pool) {
+                continue;
+            }
+            if *for_demand > 0 {
+                self.tell_failover(round, offering, *for_demand);
+            }
+            let runs: Vec<&Run> = planned
+                .plan
+                .runs
+                .iter()
+                .filter(|run| {
+                    matches!(run.target, Target::New { action, would: false, .. }
+                        if usize::try_from(action) == Ok(index))
+                })
+                .collect();
+            for first in (0..*count).step_by(MOST as usize) {
+                let wish = Wish {
+                    pool,
+                    offering,
+                    count: MOST.min(count - first),
+                    reason,
+                    runs: within(input, &runs, first, MOST),
+                };
+                asked.extend(self.intend(round, input, &wish).await?);
+            }
+        }
+        self.seen.fell.clear();
+        let calls = asked.into_iter().filter_map(|id| {
+            let launch = &round.ledger.launches.get(&id)?.value;
+            let kind = self.config.pool(&launch.pool)?.kind();
+            let actuator = self.pools.actuator(kind)?;
+            let order = order(launch);
+            Some(async move {
+                let result = actuator.launch(&order).await;
+                (id, result)
+            })
+        });
+        let answers = futures::future::join_all(calls).await;
+        for (id, answer) in answers {
+            self.record_answer(round, &id, answer).await?;
+        }
+        Ok(())
+    }
+
+    /// Freeze, mode and stops once more.
+    fn may_grow(&self, round: &Round, pool: &PoolId) -> bool {
+        let Some(config) = self.config.pool(pool) else {
+            return false;
+        };
+        let stopped = self.stops(round, config).iter().any(|stop| match stop {
+            Stop::NoRemoval { .. } => false,
+            Stop::Stale { may_grow, .. } => !may_grow,
+            _ => true,
+        });
+        self.mode(round, pool) != Mode::Observe && !stopped
+    }
+
+    fn tell_failover(&self, round: &mut Round, to: &OfferingId, count: u32) {
+        if let Some((from, missing)) = self.seen.fell.iter().find(|(from, _)| from != to) {
+            round.events.push(Happening::Failover {
+                from: from.clone(),
+                to: to.clone(),
+                count: count.min(*missing),
+            });
+        }
+    }
+
+    async fn intend(
+        &mut self,
+        round: &mut Round,
+        input: &PlanInput,
+        wish: &Wish<'_>,
+    ) -> Result<Option<LaunchId>, CycleError> {
+        let config = self.config.clone();
+        let Some(pool) = config.pool(wish.pool) else {
+            return Ok(None);
+        };
+        let id = fresh_id("launch");
+        let hosts: Vec<InstanceId> = match &pool.source {
+            PoolSource::Static(_) => {
+                let most = usize::try_from(wish.count).unwrap_or(usize::MAX);
+                hosts_off(round, pool).into_iter().take(most).collect()
+            }
+            PoolSource::Asg(_) | PoolSource::Sim(_) => Vec::new(),
+        };
+        let count = match &pool.source {
+            PoolSource::Static(_) => u32::try_from(hosts.len()).unwrap_or(0),
+            PoolSource::Asg(_) | PoolSource::Sim(_) => wish.count,
+        };
+        if count == 0 {
+            return Ok(None);
+        }
+        let reason = render(wish.reason, round.now);
+        let launch = LaunchRecord {
+            id: id.clone(),
+            token: format!("{:032x}", rand::random::<u128>()),
+            pool: wish.pool.clone(),
+            offering: wish.offering.clone(),
+            count,
+            granted: None,
+            way: None,
+            instances: Vec::new(),
+            joined: Vec::new(),
+            hosts,
+            state: LaunchState::Intended,
+            asked: round.now,
+            deadline: round.now.after(pool.provision_deadline),
+            probe: matches!(wish.reason, Reason::Probe { .. }),
+            reason: reason.clone(),
+            fence: self.journal.store().fence().0,
+        };
+        let whole = offered(input, &launch);
+        let mut tx = Tx::new();
+        tx.event(Happening::LaunchAsked {
+            pool: wish.pool.clone(),
+            offering: wish.offering.clone(),
+            launch: id.clone(),
+            count,
+            reason: reason.clone(),
+        });
+        tx.audit(
+            "pool.launch",
+            wish.pool.as_str(),
+            format!("{count} of {}: {reason}", wish.offering),
+        );
+        tx.put_launch(&round.ledger, &id, launch);
+        let mut touched: BTreeMap<&RequestName, RequestRecord> = BTreeMap::new();
+        for (name, place, units) in &wish.runs {
+            let Some(held) = round.ledger.requests.get(name) else {
+                continue;
+            };
+            let target = AssignmentTarget::Launch(id.clone(), *place);
+            let request = touched.entry(name).or_insert_with(|| held.value.clone());
+            if *place < count {
+                add(request, target, *units, &whole);
+            }
+        }
+        for (name, request) in touched {
+            // What does not fit into this commit waits for the next plan, which finds the nodes coming.
+            if tx.room() > 1 && assigned(&request) <= request.spec.units {
+                tx.put_request(&round.ledger, name, request);
+            }
+        }
+        if self.commit(round, tx).await?.is_none() {
+            return Ok(None);
+        }
+        fail::fail_point!("launch.intended");
+        Ok(Some(id))
+    }
+}
+
+/// Runs of requests on the nodes `first..first + most` of an action, counted from `first`.
+fn within(input: &PlanInput, runs: &[&Run], first: u32, most: u32) -> Vec<(RequestName, u32, u32)> {
+    runs.iter()
+        .filter_map(|run| {
+            let Target::New { node, .. } = run.target else {
+                return None;
+            };
+            let place = node.checked_sub(first).filter(|place| *place < most)?;
+            Some((request_of(input, run)?.clone(), place, run.count))
+        })
+        .collect()
+}

@@ -1,0 +1,188 @@
+//! Why a node, pool or request is as it is (I9), in a sentence and lines.
+//!
+//! Called by the admin service. Reads the snapshot, decides nothing.
+
+use super::commands::{CommandError, Commands};
+use super::events::time;
+use super::view::{FleetView, NodeView, PoolView, RequestView};
+use crate::records::DrainStep;
+
+/// An explanation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// node, pool, request.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// One sentence.
+    pub summary: String,
+    /// More.
+    pub lines: Vec<String>,
+}
+
+impl Commands {
+    /// Explains what a name means: a request, a pool, a node, in this order.
+    ///
+    /// # Errors
+    /// Nothing or several nodes carry that name.
+    pub fn explain(&self, subject: &str) -> Result<Explanation, CommandError> {
+        let view = self.view();
+        if let Some(request) = view.request(subject) {
+            return Ok(explain_request(request));
+        }
+        if let Some(pool) = view.pool(subject) {
+            return Ok(explain_pool(pool));
+        }
+        let id = self.node_id(subject).map_err(|error| match error {
+            CommandError::NotFound { name, .. } => CommandError::NotFound {
+                kind: "request, pool or node",
+                name,
+            },
+            other => other,
+        })?;
+        let node = view.nodes.iter().find(|node| node.id == id);
+        node.map(|node| explain_node(&view, node))
+            .ok_or_else(|| CommandError::NotFound {
+                kind: "node",
+                name: subject.to_owned(),
+            })
+    }
+}
+
+fn explain_request(request: &RequestView) -> Explanation {
+    let record = &request.record;
+    let word = request.shown.word();
+    let mut lines = vec![format!(
+        "{} of {} units on ready nodes, {} coming, {} without",
+        request.units_ready, record.spec.units, request.units_coming, request.units_missing
+    )];
+    lines.extend(request.reasons.iter().cloned());
+    for found in &request.assignments {
+        let how = if found.ready {
+            "ready"
+        } else {
+            "not ready yet"
+        };
+        lines.push(format!(
+            "{} units on {} ({how})",
+            found.units, found.node_name
+        ));
+    }
+    Explanation {
+        kind: "request",
+        name: record.name.0.clone(),
+        summary: match request.reasons.first() {
+            Some(first) => format!("{word}: {first}"),
+            None => word.to_owned(),
+        },
+        lines,
+    }
+}
+
+fn explain_pool(pool: &PoolView) -> Explanation {
+    let mode = super::events::mode_word(pool.mode);
+    let mut lines = vec![format!(
+        "mode {mode}; {} nodes ({} ready, {} idle, {} draining, {} unreachable), {} coming, {} to {} allowed",
+        pool.nodes,
+        pool.ready,
+        pool.idle,
+        pool.draining,
+        pool.unreachable,
+        pool.coming,
+        pool.min,
+        pool.max
+    )];
+    lines.extend(pool.stopped.iter().cloned());
+    lines.extend(
+        pool.read_error
+            .iter()
+            .map(|error| format!("cannot be read: {error}")),
+    );
+    lines.extend(pool.reasons.iter().cloned());
+    for (offering, memory) in &pool.offerings {
+        if let Some(memory) = memory {
+            lines.push(format!(
+                "{}: {}, next probe at {} ({})",
+                offering.id,
+                super::events::failure_word(memory.kind),
+                time(memory.next_probe),
+                memory.message
+            ));
+        }
+    }
+    let first = pool.stopped.first().or(pool.reasons.first());
+    Explanation {
+        kind: "pool",
+        name: pool.name.0.clone(),
+        summary: first.cloned().unwrap_or_else(|| "nothing to do".to_owned()),
+        lines,
+    }
+}
+
+fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
+    let mut lines = Vec::new();
+    let mut summary = node.reason.clone();
+    if let Some(drain) = &node.drain {
+        let status = node
+            .agent
+            .as_ref()
+            .and_then(|agent| agent.order_status.as_ref())
+            .filter(|status| status.drain_id == drain.id.as_str());
+        let blockers: Vec<String> = status
+            .map(|status| {
+                status
+                    .blockers
+                    .iter()
+                    .map(|found| found.message.clone())
+                    .collect()
+            })
+            .unwrap_or_default();
+        let policy = super::events::policy_word(drain.policy);
+        lines.push(format!(
+            "{} drains it since {} (policy {policy}): {}",
+            drain.by,
+            time(drain.since),
+            drain.reason
+        ));
+        summary = match (drain.step, blockers.first()) {
+            (DrainStep::Drained, _) => "drained: empty, confirmed".to_owned(),
+            (DrainStep::Leaving, _) => "leaves".to_owned(),
+            (_, Some(first)) => format!("draining, waits: {first}"),
+            (DrainStep::Requested, None) => "draining: the agent has not confirmed yet".to_owned(),
+            (DrainStep::Running, None) => "draining".to_owned(),
+        };
+        lines.extend(blockers);
+    }
+    if let Some((by, why)) = &node.cordon {
+        lines.push(format!("cordoned by {by}: {why}"));
+    }
+    if let Some(what) = &node.faulty {
+        lines.push(format!("faulty: {what}"));
+    }
+    if node.unreachable {
+        lines.push("its agent is silent: neither supply nor removed".to_owned());
+    }
+    lines.extend(node.busy.iter().map(|what| format!("busy: {what}")));
+    for held in &node.assignments {
+        lines.push(format!(
+            "holds {} units of request {}",
+            held.units, held.request
+        ));
+    }
+    if let Some(since) = node.idle_since {
+        lines.push(format!("idle since {}", time(since)));
+    }
+    if let Some(pool) = node.pool.as_ref().and_then(|pool| view.pool(pool.as_str())) {
+        lines.extend(
+            pool.stopped
+                .iter()
+                .map(|stop| format!("pool {}: {stop}", pool.name)),
+        );
+    }
+    Explanation {
+        kind: "node",
+        name: node.name.clone(),
+        summary,
+        lines,
+    }
+}

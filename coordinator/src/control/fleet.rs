@@ -1,0 +1,99 @@
+//! The join of what is durable, what agents say and what providers say: one [`FleetNode`] per node record, and one per
+//! instance or host that no agent speaks for.
+//!
+//! Called by the cycle, before bookkeeping and again before planning. Pure: the same sources, the same fleet.
+
+mod busy;
+mod join;
+
+pub use busy::{Freshness, busy};
+pub use join::{Sources, join};
+
+use crate::ports::actuate::Instance;
+use crate::ports::link::AgentView;
+use crate::records::{DrainRecord, NodeRecord, OrderRecord};
+use drover_core::model::{
+    Busy, Cordon, InstanceId, LaunchId, Lifecycle, MicroUsd, NodeId, OfferingId, PoolId, Reserved,
+    Resources, SiteId, UnixMs,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A node, with everything that is known of it.
+#[derive(Debug, Clone)]
+pub struct FleetNode {
+    /// Minted id, or `instance/ID`, `host/NAME`.
+    pub id: NodeId,
+    /// Host name.
+    pub name: String,
+    /// Pool; absent: supply, never touched.
+    pub pool: Option<PoolId>,
+    /// Site.
+    pub site: Option<SiteId>,
+    /// Its enrolment; absent: no agent speaks for it.
+    pub record: Option<NodeRecord>,
+    /// Order in force.
+    pub order: Option<OrderRecord>,
+    /// Drain under way.
+    pub drain: Option<DrainRecord>,
+    /// What its agent last said.
+    pub agent: Option<Arc<AgentView>>,
+    /// Provider's id, trusted: in the pool's reading or list, and claimed by nobody else.
+    pub instance_id: Option<InstanceId>,
+    /// What the provider last said.
+    pub instance: Option<Instance>,
+    /// Launch that it is the result of.
+    pub launch: Option<LaunchId>,
+    /// Offering.
+    pub offering: Option<OfferingId>,
+    /// Type; empty when unknown.
+    pub instance_type: String,
+    /// Zone; empty when unknown.
+    pub zone: String,
+    /// USD per hour, when known.
+    pub price: Option<MicroUsd>,
+    /// Where in its life.
+    pub lifecycle: Lifecycle,
+    /// Who keeps work off.
+    pub cordon: Option<Cordon>,
+    /// Its agent is silent.
+    pub unreachable: bool,
+    /// Why it must not get work.
+    pub faulty: Option<String>,
+    /// What workloads may use in all.
+    pub allocatable: Resources,
+    /// What work outside of requests uses.
+    pub used: Resources,
+    /// What requests hold.
+    pub reserved: Vec<Reserved>,
+    /// GPU model; empty without.
+    pub gpu_model: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Taints.
+    pub taints: BTreeMap<String, String>,
+    /// What the witnesses say; idle with the time of the record, or of now when there is none yet.
+    pub busy: Busy,
+    /// Idle since, durably.
+    pub idle_since: Option<UnixMs>,
+}
+
+impl FleetNode {
+    /// An agent has enrolled for it.
+    #[must_use]
+    pub fn joined(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Takes work, and is heard.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.lifecycle == Lifecycle::Ready && !self.unreachable
+    }
+
+    /// Highest epoch that its agent has reported.
+    #[must_use]
+    pub fn highest_epoch(&self) -> u64 {
+        self.agent.as_ref().map_or(0, |agent| agent.highest_epoch)
+    }
+}

@@ -1,0 +1,520 @@
+//! The join itself. See `fleet`.
+
+use super::FleetNode;
+use super::busy::{Freshness, busy};
+use crate::config::{Config, PoolConfig, PoolSource};
+use crate::control::ledger::Ledger;
+use crate::control::orders::DROVER;
+use crate::ports::actuate::{Instance, InstanceState, PoolReading};
+use crate::ports::link::AgentView;
+use crate::records::{
+    AssignmentTarget, DesiredState, DrainRecord, DrainStep, NodeRecord, OrderRecord, RequestState,
+};
+use drover_core::model::{
+    Busy, Bytes, Cordon, InstanceId, LaunchId, Lifecycle, MilliCpu, Millis, NodeId, Offering,
+    PoolId, RequestName, Reserved, Resources, UnixMs,
+};
+use drover_proto::v1::{Facts, GpuState};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Everything that is joined.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    /// Config.
+    pub config: &'a Config,
+    /// Store.
+    pub ledger: &'a Ledger,
+    /// Agents.
+    pub views: &'a BTreeMap<NodeId, Arc<AgentView>>,
+    /// Last good reading of each pool.
+    pub readings: &'a BTreeMap<PoolId, Arc<PoolReading>>,
+    /// Now, wall clock.
+    pub now: UnixMs,
+    /// Now, monotonic.
+    pub mono: Millis,
+}
+
+impl Sources<'_> {
+    fn freshness(&self) -> Freshness {
+        Freshness {
+            mono: self.mono,
+            report_interval: self.config.control.report_interval,
+            full_interval: self.config.control.full_interval,
+        }
+    }
+}
+
+/// The fleet, by id.
+#[must_use]
+pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
+    let held = reservations(sources.ledger);
+    let launched = launched(sources.ledger);
+    let claims = claims(sources);
+    let mut nodes = Vec::new();
+    let mut spoken_for = BTreeSet::new();
+    for (id, record) in &sources.ledger.nodes {
+        let record = &record.value;
+        if record.revoked {
+            continue;
+        }
+        let node = joined(sources, id, record, &claims, &launched, &held);
+        if let (Some(pool), Some(instance)) = (&node.pool, &node.instance_id) {
+            spoken_for.insert((pool.clone(), instance.clone()));
+        }
+        nodes.push(node);
+    }
+    for pool in &sources.config.pools {
+        let Some(reading) = sources.readings.get(&pool.name) else {
+            continue;
+        };
+        for instance in &reading.instances {
+            let key = (pool.name.clone(), instance.id.clone());
+            let fixed = matches!(pool.source, PoolSource::Static(_));
+            if spoken_for.contains(&key) || (instance.state == InstanceState::Gone && !fixed) {
+                continue;
+            }
+            nodes.push(silent(pool, reading, instance, &launched));
+        }
+    }
+    nodes.sort_by(|a, b| a.id.cmp(&b.id));
+    nodes
+}
+
+/// Who says to be which instance; an instance that two claim belongs to neither.
+fn claims(sources: &Sources<'_>) -> BTreeMap<(PoolId, InstanceId), Vec<NodeId>> {
+    let mut claims: BTreeMap<_, Vec<NodeId>> = BTreeMap::new();
+    for (id, record) in &sources.ledger.nodes {
+        if record.value.revoked {
+            continue;
+        }
+        if let Some((pool, instance)) = claim(sources, id, &record.value) {
+            claims.entry((pool, instance)).or_default().push(id.clone());
+        }
+    }
+    claims
+}
+
+fn claim(sources: &Sources<'_>, id: &NodeId, record: &NodeRecord) -> Option<(PoolId, InstanceId)> {
+    let pool = sources.config.pool(record.pool.as_ref()?)?;
+    let instance = match &pool.source {
+        PoolSource::Static(fixed) => fixed
+            .hosts
+            .iter()
+            .find(|host| host.as_str() == record.name)
+            .cloned()?,
+        PoolSource::Asg(_) | PoolSource::Sim(_) => record.instance.clone().or_else(|| {
+            let facts = &sources.views.get(id)?.facts;
+            facts.instance_id.as_deref().map(InstanceId::new)
+        })?,
+    };
+    Some((pool.name.clone(), instance))
+}
+
+/// Instance to its launch.
+fn launched(ledger: &Ledger) -> BTreeMap<InstanceId, LaunchId> {
+    ledger
+        .launches
+        .values()
+        .flat_map(|held| {
+            let launch = &held.value;
+            let granted = launch.instances.iter();
+            let joined = launch.joined.iter().map(|(instance, _)| instance);
+            granted
+                .chain(joined)
+                .map(|instance| (instance.clone(), launch.id.clone()))
+        })
+        .collect()
+}
+
+/// What requests hold, by node.
+fn reservations(ledger: &Ledger) -> BTreeMap<NodeId, Vec<Reserved>> {
+    let mut held: BTreeMap<NodeId, Vec<Reserved>> = BTreeMap::new();
+    for (name, request) in &ledger.requests {
+        if !matches!(
+            request.value.state,
+            RequestState::Pending | RequestState::Served
+        ) {
+            continue;
+        }
+        for assignment in &request.value.assignments {
+            if let AssignmentTarget::Node(node) = &assignment.target {
+                held.entry(node.clone()).or_default().push(Reserved {
+                    request: name.clone(),
+                    units: assignment.units,
+                    amount: assignment.amount.clone(),
+                });
+            }
+        }
+    }
+    held
+}
+
+fn joined(
+    sources: &Sources<'_>,
+    id: &NodeId,
+    record: &NodeRecord,
+    claims: &BTreeMap<(PoolId, InstanceId), Vec<NodeId>>,
+    launched: &BTreeMap<InstanceId, LaunchId>,
+    held: &BTreeMap<NodeId, Vec<Reserved>>,
+) -> FleetNode {
+    let view = sources.views.get(id).cloned();
+    let claim = claim(sources, id, record)
+        .filter(|claim| claims.get(claim).is_some_and(|who| who.len() == 1));
+    let pool = record
+        .pool
+        .as_ref()
+        .and_then(|pool| sources.config.pool(pool))
+        // A host that the list does not name is in no pool.
+        .filter(|pool| !matches!(pool.source, PoolSource::Static(_)) || claim.is_some());
+    let reading = pool.and_then(|pool| sources.readings.get(&pool.name));
+    let instance = reading.zip(claim.as_ref()).and_then(|(reading, (_, id))| {
+        reading
+            .instances
+            .iter()
+            .find(|instance| instance.id == *id)
+            .cloned()
+    });
+    let instance_id = claim.map(|(_, instance)| instance);
+    let launch = record
+        .launch
+        .clone()
+        .or_else(|| launched.get(instance_id.as_ref()?).cloned());
+    let offering = offering_of(sources.ledger, reading, instance.as_ref(), launch.as_ref());
+    let order = sources.ledger.orders.get(id).map(|held| held.value.clone());
+    let drain = sources.ledger.drains.get(id).map(|held| held.value.clone());
+    let facts = view.as_ref().map(|view| view.facts.clone());
+    let known = facts.as_deref();
+    let fallback = offering
+        .and_then(|offering| offering.allocatable.clone())
+        .or_else(|| pool.and_then(template));
+    let allocatable = allocatable(known, view.as_deref(), fallback.as_ref());
+    let expected = fallback.as_ref().map_or(0, |amount| amount.gpus);
+    let unreachable = !record.off && unreachable(sources, view.as_deref());
+    let reserved = held.get(id).cloned().unwrap_or_default();
+    let idle_since = sources.ledger.idle.get(id).map(|held| held.value.since);
+    let since = idle_since.unwrap_or(sources.now);
+    let busy = match &view {
+        Some(view) => busy(view, sources.freshness(), sources.now, since),
+        None => Busy::Unknown {
+            why: "its agent has not been heard since the start".to_owned(),
+        },
+    };
+    let faulty = faulty(sources, record, pool, view.as_deref(), expected);
+    let told = view.as_ref().is_some_and(|view| view.workloads.is_some());
+    let complete = known.is_some_and(|facts| count(facts.gpus.len()) >= expected);
+    let lifecycle = lifecycle(
+        drain.as_ref(),
+        instance.as_ref(),
+        pool,
+        record.off && !view.as_ref().is_some_and(|view| view.connected),
+        record.ready_at.is_some() || (told && complete && faulty.is_none()),
+    );
+    FleetNode {
+        id: id.clone(),
+        name: known
+            .map(|facts| facts.hostname.clone())
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| record.name.clone()),
+        pool: pool.map(|pool| pool.name.clone()),
+        site: pool.map(|pool| pool.site.clone()),
+        cordon: cordon(order.as_ref(), drain.as_ref(), view.as_deref()),
+        unreachable,
+        faulty,
+        used: used(view.as_deref(), &reserved, &allocatable),
+        gpu_model: model(known, offering, pool),
+        instance_type: instance
+            .as_ref()
+            .map(|instance| instance.instance_type.clone())
+            .filter(|kind| !kind.is_empty())
+            .or_else(|| known.and_then(|facts| facts.instance_type.clone()))
+            .unwrap_or_default(),
+        zone: instance
+            .as_ref()
+            .map(|instance| instance.zone.clone())
+            .filter(|zone| !zone.is_empty())
+            .or_else(|| known.and_then(|facts| facts.zone.clone()))
+            .unwrap_or_default(),
+        price: offering.map(|offering| offering.price),
+        offering: offering.map(|offering| offering.id.clone()),
+        labels: pool.map(|pool| pool.labels.clone()).unwrap_or_default(),
+        taints: pool.map(|pool| pool.taints.clone()).unwrap_or_default(),
+        record: Some(record.clone()),
+        order,
+        drain,
+        agent: view,
+        instance_id,
+        instance,
+        launch,
+        lifecycle,
+        allocatable,
+        reserved,
+        busy,
+        idle_since,
+    }
+}
+
+/// An instance or host that no agent speaks for.
+fn silent(
+    pool: &PoolConfig,
+    reading: &PoolReading,
+    instance: &Instance,
+    launched: &BTreeMap<InstanceId, LaunchId>,
+) -> FleetNode {
+    let fixed = match &pool.source {
+        PoolSource::Static(fixed) => Some(fixed),
+        PoolSource::Asg(_) | PoolSource::Sim(_) => None,
+    };
+    let offering = instance
+        .offering
+        .as_ref()
+        .and_then(|id| reading.offerings.iter().find(|found| found.id == *id));
+    let lifecycle = match (fixed, instance.state) {
+        (Some(fixed), _) if fixed.power.on.is_some() => Lifecycle::Off,
+        (Some(_), _) => Lifecycle::Launched,
+        (None, InstanceState::Leaving) => Lifecycle::Leaving,
+        (None, InstanceState::Gone) => Lifecycle::Gone,
+        (None, InstanceState::Pending | InstanceState::Running) => Lifecycle::Launched,
+    };
+    let kind = if fixed.is_some() { "host" } else { "instance" };
+    FleetNode {
+        id: NodeId(format!("{kind}/{}", instance.id)),
+        name: instance.id.0.clone(),
+        pool: Some(pool.name.clone()),
+        site: Some(pool.site.clone()),
+        record: None,
+        order: None,
+        drain: None,
+        agent: None,
+        instance_id: Some(instance.id.clone()),
+        launch: launched.get(&instance.id).cloned(),
+        offering: instance.offering.clone(),
+        instance_type: instance.instance_type.clone(),
+        zone: instance.zone.clone(),
+        price: offering.map(|offering| offering.price),
+        lifecycle,
+        cordon: None,
+        unreachable: fixed.is_some_and(|fixed| fixed.power.on.is_none()),
+        faulty: None,
+        allocatable: offering
+            .and_then(|offering| offering.allocatable.clone())
+            .or_else(|| template(pool))
+            .unwrap_or_default(),
+        used: Resources::default(),
+        reserved: Vec::new(),
+        gpu_model: model(None, offering, Some(pool)),
+        labels: pool.labels.clone(),
+        taints: pool.taints.clone(),
+        busy: Busy::Unknown {
+            why: "no agent speaks for it".to_owned(),
+        },
+        idle_since: None,
+        instance: Some(instance.clone()),
+    }
+}
+
+fn offering_of<'a>(
+    ledger: &Ledger,
+    reading: Option<&'a Arc<PoolReading>>,
+    instance: Option<&Instance>,
+    launch: Option<&LaunchId>,
+) -> Option<&'a Offering> {
+    let reading = reading?;
+    let id = instance
+        .and_then(|instance| instance.offering.clone())
+        .or_else(|| Some(ledger.launches.get(launch?)?.value.offering.clone()));
+    match id {
+        Some(id) => reading.offerings.iter().find(|found| found.id == id),
+        // One offering only: it can be no other.
+        None if reading.offerings.len() == 1 => reading.offerings.first(),
+        None => None,
+    }
+}
+
+/// What the config says of a host that no agent has described.
+fn template(pool: &PoolConfig) -> Option<Resources> {
+    match &pool.source {
+        PoolSource::Static(fixed) => Some(fixed.allocatable.clone()),
+        PoolSource::Asg(_) | PoolSource::Sim(_) => None,
+    }
+}
+
+fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// What the host really has; a GPU that is not ok is not offered.
+fn allocatable(
+    facts: Option<&Facts>,
+    view: Option<&AgentView>,
+    fallback: Option<&Resources>,
+) -> Resources {
+    let none = Resources::default();
+    let fallback = fallback.unwrap_or(&none);
+    let Some(facts) = facts else {
+        return fallback.clone();
+    };
+    let lost = view
+        .and_then(|view| view.telemetry.as_ref())
+        .map_or(0, |telemetry| {
+            let bad = |gpu: &&drover_proto::v1::GpuUse| {
+                !matches!(gpu.state(), GpuState::Ok | GpuState::Unspecified)
+            };
+            count(telemetry.gpus.iter().filter(bad).count())
+        });
+    Resources {
+        cpu: facts
+            .cpus
+            .map_or(fallback.cpu, |cpus| MilliCpu(u64::from(cpus) * 1_000)),
+        memory: facts.memory_bytes.map_or(fallback.memory, Bytes),
+        gpus: count(facts.gpus.len()).saturating_sub(lost),
+        extended: BTreeMap::new(),
+    }
+}
+
+fn model(facts: Option<&Facts>, offering: Option<&Offering>, pool: Option<&PoolConfig>) -> String {
+    if let Some(gpu) = facts.and_then(|facts| facts.gpus.first()) {
+        return gpu.name.clone();
+    }
+    if let Some(offering) = offering {
+        return offering.gpu_model.clone();
+    }
+    match pool.map(|pool| &pool.source) {
+        Some(PoolSource::Static(fixed)) => fixed.gpu_model.clone(),
+        _ => String::new(),
+    }
+}
+
+/// Silent for too long, or never heard since the start.
+fn unreachable(sources: &Sources<'_>, view: Option<&AgentView>) -> bool {
+    let Some(view) = view else { return true };
+    let silent = sources.mono.0.saturating_sub(view.last_seen_mono);
+    silent > sources.config.control.silence.0
+}
+
+fn faulty(
+    sources: &Sources<'_>,
+    record: &NodeRecord,
+    pool: Option<&PoolConfig>,
+    view: Option<&AgentView>,
+    expected: u32,
+) -> Option<String> {
+    let view = view?;
+    let told: Vec<&str> = view
+        .conditions
+        .iter()
+        .filter(|condition| condition.faulty)
+        .map(|condition| condition.message.as_str())
+        .collect();
+    if !told.is_empty() {
+        return Some(told.join("; "));
+    }
+    let has = count(view.facts.gpus.len());
+    // GPUs may come late (drivers, operators): only after the pool's deadline is that a fault.
+    let deadline = pool.map_or(Millis::ZERO, |pool| pool.provision_deadline);
+    let late = record.ready_at.is_some() || sources.now > record.joined.after(deadline);
+    (has < expected && late && view.workloads.is_some())
+        .then(|| format!("{has} of {expected} GPUs"))
+}
+
+fn lifecycle(
+    drain: Option<&DrainRecord>,
+    instance: Option<&Instance>,
+    pool: Option<&PoolConfig>,
+    off: bool,
+    ready: bool,
+) -> Lifecycle {
+    let fixed = pool.is_some_and(|pool| matches!(pool.source, PoolSource::Static(_)));
+    let state = instance.map(|instance| instance.state);
+    match drain.map(|drain| drain.step) {
+        Some(DrainStep::Leaving) => return Lifecycle::Leaving,
+        Some(DrainStep::Drained) => return Lifecycle::Drained,
+        Some(DrainStep::Requested | DrainStep::Running) => return Lifecycle::Draining,
+        None => {}
+    }
+    match state {
+        _ if off => Lifecycle::Off,
+        Some(InstanceState::Gone) if !fixed => Lifecycle::Gone,
+        Some(InstanceState::Leaving) if !fixed => Lifecycle::Leaving,
+        _ if ready => Lifecycle::Ready,
+        _ => Lifecycle::Joined,
+    }
+}
+
+/// Ours only while nobody else keeps work off too (I7).
+fn cordon(
+    order: Option<&OrderRecord>,
+    drain: Option<&DrainRecord>,
+    view: Option<&AgentView>,
+) -> Option<Cordon> {
+    let actual = view.and_then(|view| view.actual.as_ref());
+    if let Some(actual) = actual {
+        if actual.released {
+            return Some(Cordon::Person {
+                who: "root on the host".to_owned(),
+                why: "drover-agent release".to_owned(),
+            });
+        }
+        if !actual.foreign_cordon.is_empty() {
+            return Some(Cordon::Person {
+                who: "somebody outside Drover".to_owned(),
+                why: actual.foreign_cordon.clone(),
+            });
+        }
+    }
+    let by = |by: &str, why: &str| {
+        if by == DROVER {
+            Cordon::Drover
+        } else {
+            Cordon::Person {
+                who: by.to_owned(),
+                why: why.to_owned(),
+            }
+        }
+    };
+    if let Some(drain) = drain {
+        return Some(by(&drain.by, &drain.reason));
+    }
+    let order = order?;
+    match order.desired {
+        DesiredState::Active => None,
+        DesiredState::Cordoned | DesiredState::Draining => Some(by(&order.by, &order.reason)),
+    }
+}
+
+/// What runs outside of the reservations of its request.
+fn used(view: Option<&AgentView>, reserved: &[Reserved], total: &Resources) -> Resources {
+    let mut used = Resources::default();
+    let Some(view) = view else { return used };
+    let Some(list) = &view.workloads else {
+        return used;
+    };
+    let holders: BTreeSet<&RequestName> = reserved.iter().map(|held| &held.request).collect();
+    let mut gpus = BTreeSet::new();
+    let mut others = 0_usize;
+    for work in &list.items {
+        if holders.iter().any(|name| name.as_str() == work.request) {
+            continue;
+        }
+        others += 1;
+        gpus.extend(work.gpus.iter());
+    }
+    if list
+        .unreadable
+        .iter()
+        .any(|name| name.starts_with("gpu-processes"))
+    {
+        // Nobody knows who holds them: none is free.
+        used.gpus = total.gpus;
+    } else {
+        used.gpus = count(gpus.len());
+    }
+    if others > 0
+        && let Some(telemetry) = &view.telemetry
+    {
+        let permille = u64::from(telemetry.cpu_permille.unwrap_or(0));
+        used.cpu = MilliCpu(total.cpu.0.saturating_mul(permille) / 1_000);
+        used.memory = Bytes(telemetry.memory_used_bytes.unwrap_or(0));
+    }
+    used
+}

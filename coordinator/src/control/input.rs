@@ -1,0 +1,338 @@
+//! The planner's input, from the fleet as joined and the demand as read.
+//!
+//! Called by the cycle after bookkeeping. **Invariant:** an instance is counted once: as a node, as coming, or as unmanaged.
+
+use super::cycle::{Control, Round};
+use super::fleet::FleetNode;
+use super::launches::joined_count;
+use super::orders::DROVER;
+use crate::config::{PoolConfig, PoolSource};
+use crate::ports::actuate::{InstanceState, PoolReading};
+use crate::records::{AssignmentTarget, DrainStep, LaunchRecord, LaunchState, RequestState, Then};
+use drover_core::model::{
+    Class, DrainInfo, InstanceId, LaunchInFlight, Lifecycle, MicroUsd, Millis, NodeInput, Offering,
+    PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind, RequestName, Steering, UnixMs,
+};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// Names of a class's members, at most [`NAMED`], and how many there are.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Named {
+    pub(super) first: Vec<String>,
+}
+
+/// Members that are named.
+const NAMED: usize = 10;
+
+impl Control {
+    /// Reads every source and builds the input, with the names of each class's members.
+    pub(super) async fn input(&mut self, round: &mut Round) -> (PlanInput, Vec<Named>) {
+        let demand = self.demand(round).await;
+        let (classes, members): (Vec<Class>, Vec<Named>) = demand.into_iter().unzip();
+        let control = &self.config.control;
+        let input = PlanInput {
+            version: PLAN_VERSION,
+            now: round.now,
+            seed: self.seen.cycle,
+            pools: self
+                .config
+                .pools
+                .iter()
+                .enumerate()
+                .map(|(rank, pool)| self.pool_input(round, pool, rank))
+                .collect(),
+            nodes: round
+                .fleet
+                .iter()
+                .filter(|node| node.joined())
+                .map(node_input)
+                .collect(),
+            classes,
+            launches: round
+                .ledger
+                .launches
+                .values()
+                .filter_map(|held| in_flight(round, &held.value))
+                .collect(),
+            memory: round
+                .ledger
+                .memory
+                .values()
+                .map(|held| held.value.entry.clone())
+                .collect(),
+            policy: Policy {
+                max_cost: control.max_cost,
+                max_gpus: control.max_gpus,
+                settle: control.settle,
+                consolidate: false,
+            },
+        };
+        (input, members)
+    }
+
+    async fn demand(&mut self, round: &mut Round) -> Vec<(Class, Named)> {
+        let sources = self.sources.clone();
+        let reads = sources.iter().map(|source| source.read(round.now));
+        let results = futures::future::join_all(reads).await;
+        let mut found = Vec::new();
+        for (source, result) in sources.iter().zip(results) {
+            match result {
+                Ok(reading) => {
+                    self.guard_source(round, source.name(), Ok(&reading));
+                    for (id, why) in &reading.rejected {
+                        tracing::warn!(
+                            source = source.name(),
+                            id,
+                            why,
+                            "demand that is not understood"
+                        );
+                    }
+                    let mut members = reading.members.into_iter();
+                    for class in reading.classes {
+                        let names = members.next().unwrap_or_default().0;
+                        found.push((
+                            class,
+                            Named {
+                                first: names.into_iter().take(NAMED).collect(),
+                            },
+                        ));
+                    }
+                }
+                Err(error) => self.guard_source(round, source.name(), Err(&error.message)),
+            }
+        }
+        found.sort_by(|(a, _), (b, _)| {
+            (Reverse(a.priority), a.submitted, &a.source).cmp(&(
+                Reverse(b.priority),
+                b.submitted,
+                &b.source,
+            ))
+        });
+        found
+    }
+
+    fn pool_input(&self, round: &Round, pool: &PoolConfig, rank: usize) -> PoolInput {
+        let (settings, _) = round.ledger.pool(&pool.name);
+        let reading = round.readings.get(&pool.name);
+        let max = settings.max.unwrap_or(pool.max);
+        let provider = reading.and_then(|reading| reading.provider_max);
+        let boot = median(&settings.boots_ms);
+        PoolInput {
+            id: pool.name.clone(),
+            kind: pool.kind(),
+            site: pool.site.clone(),
+            mode: self.mode(round, &pool.name),
+            stops: self.stops(round, pool),
+            min: settings.min.unwrap_or(pool.min),
+            max: provider.map_or(max, |most| max.min(most)),
+            spare: settings.spare.unwrap_or(pool.spare),
+            idle_after: pool.idle_after,
+            quota: pool.quota,
+            rank: u32::try_from(rank).unwrap_or(u32::MAX),
+            labels: pool.labels.clone(),
+            taints: pool.taints.clone(),
+            offerings: reading
+                .map(|reading| offerings(round, pool, reading, boot))
+                .unwrap_or_default(),
+            steering: reading.map_or(Steering::Group, |reading| reading.steering),
+            removable: reading.is_some_and(|reading| reading.removable),
+            unmanaged: unmanaged(round, pool),
+            read_at: reading.map_or(UnixMs(0), |reading| reading.read_at),
+        }
+    }
+}
+
+fn median(boots: &[u64]) -> Option<Millis> {
+    let mut sorted = boots.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().map(Millis)
+}
+
+/// What can be asked, with the config's prices; of a static pool only the hosts that are off.
+fn offerings(
+    round: &Round,
+    pool: &PoolConfig,
+    reading: &PoolReading,
+    boot: Option<Millis>,
+) -> Vec<Offering> {
+    let mut offerings = reading.offerings.clone();
+    for offering in &mut offerings {
+        if let Some(price) = pool.prices.get(&offering.instance_type) {
+            offering.price = *price;
+        }
+        if let Some(boot) = boot {
+            offering.boot = boot;
+        }
+        if pool.kind() == PoolKind::Static {
+            let off = u32::try_from(hosts_off(round, pool).len()).unwrap_or(u32::MAX);
+            offering.available = Some(off);
+        }
+    }
+    offerings
+}
+
+/// Hosts of a static pool that could be powered on now, in the order of the config.
+pub(super) fn hosts_off(round: &Round, pool: &PoolConfig) -> Vec<InstanceId> {
+    let PoolSource::Static(fixed) = &pool.source else {
+        return Vec::new();
+    };
+    if fixed.power.on.is_none() {
+        return Vec::new();
+    }
+    let asked: BTreeSet<&InstanceId> = round
+        .ledger
+        .launches
+        .values()
+        .filter(|held| held.value.pool == pool.name)
+        .flat_map(|held| &held.value.hosts)
+        .collect();
+    fixed
+        .hosts
+        .iter()
+        .filter(|host| !asked.contains(host))
+        .filter(|host| {
+            round.fleet.iter().any(|node| {
+                node.instance_id.as_ref() == Some(host)
+                    && node.pool.as_ref() == Some(&pool.name)
+                    && node.lifecycle == Lifecycle::Off
+            })
+        })
+        .cloned()
+        .collect()
+}
+
+/// Nodes of a launch that are still to come.
+pub(super) fn coming(launch: &LaunchRecord) -> u32 {
+    match launch.state {
+        LaunchState::Intended => launch.count,
+        LaunchState::Asked => launch
+            .granted
+            .unwrap_or(launch.count)
+            .saturating_sub(joined_count(launch)),
+        LaunchState::Missed => 0,
+    }
+}
+
+fn in_flight(round: &Round, launch: &LaunchRecord) -> Option<LaunchInFlight> {
+    let count = coming(launch);
+    if count == 0 || launch.deadline <= round.now {
+        return None;
+    }
+    let reserved: Vec<(RequestName, u32)> = round
+        .ledger
+        .requests
+        .values()
+        .filter(|held| {
+            matches!(
+                held.value.state,
+                RequestState::Pending | RequestState::Served
+            )
+        })
+        .filter_map(|held| {
+            let units: u32 = held
+                .value
+                .assignments
+                .iter()
+                .filter(|found| {
+                    matches!(&found.target, AssignmentTarget::Launch(id, _) if *id == launch.id)
+                })
+                .map(|found| found.units)
+                .sum();
+            (units > 0).then(|| (held.value.name.clone(), units))
+        })
+        .collect();
+    Some(LaunchInFlight {
+        id: launch.id.clone(),
+        pool: launch.pool.clone(),
+        offering: launch.offering.clone(),
+        count,
+        asked: launch.asked,
+        deadline: launch.deadline,
+        reserved,
+    })
+}
+
+/// Instances of a cloud pool that are neither a node nor covered by a launch in flight.
+fn unmanaged(round: &Round, pool: &PoolConfig) -> u32 {
+    if pool.kind() == PoolKind::Static {
+        return 0;
+    }
+    let flying: Vec<&LaunchRecord> = round
+        .ledger
+        .launches
+        .values()
+        .map(|held| &held.value)
+        .filter(|launch| {
+            launch.pool == pool.name && launch.deadline > round.now && coming(launch) > 0
+        })
+        .collect();
+    let named: BTreeSet<&InstanceId> = flying.iter().flat_map(|launch| &launch.instances).collect();
+    // Launches whose way tells no ids, or whose answer is not known: their instances may be there already.
+    let nameless: u32 = flying
+        .iter()
+        .filter(|launch| launch.instances.is_empty())
+        .map(|launch| coming(launch))
+        .sum();
+    let loose = round
+        .fleet
+        .iter()
+        .filter(|node| {
+            node.pool.as_ref() == Some(&pool.name)
+                && !node.joined()
+                && node
+                    .instance
+                    .as_ref()
+                    .is_some_and(|found| found.state != InstanceState::Gone)
+                && node
+                    .instance_id
+                    .as_ref()
+                    .is_some_and(|id| !named.contains(id))
+        })
+        .count();
+    u32::try_from(loose)
+        .unwrap_or(u32::MAX)
+        .saturating_sub(nameless)
+}
+
+fn node_input(node: &FleetNode) -> NodeInput {
+    // Drained for a person who keeps it: in the planner's eyes a cordoned node like any other.
+    let kept = node.drain.as_ref().is_some_and(|drain| {
+        drain.step == DrainStep::Drained && drain.by != DROVER && drain.then != Then::Leave
+    });
+    NodeInput {
+        id: node.id.clone(),
+        name: node.name.clone(),
+        pool: node.pool.clone(),
+        site: node.site.clone(),
+        zone: node.zone.clone(),
+        instance: node.instance_id.clone(),
+        offering: node.offering.clone(),
+        lifecycle: if kept {
+            Lifecycle::Ready
+        } else {
+            node.lifecycle
+        },
+        cordon: node.cordon.clone(),
+        unreachable: node.unreachable,
+        faulty: node.faulty.clone(),
+        allocatable: node.allocatable.clone(),
+        used: node.used.clone(),
+        reserved: node.reserved.clone(),
+        gpu_model: node.gpu_model.clone(),
+        labels: node.labels.clone(),
+        taints: node.taints.clone(),
+        busy: node.busy.clone(),
+        drain: node
+            .drain
+            .as_ref()
+            .filter(|_| !kept)
+            .map(|drain| DrainInfo {
+                id: drain.id.clone(),
+                own_idle: drain.own_idle,
+                since: drain.since,
+                reason: drain.reason.clone(),
+            }),
+        price: node.price.unwrap_or(MicroUsd::ZERO),
+    }
+}

@@ -1,0 +1,277 @@
+//! Launches in flight: asking (I4), what the answer was, who joined, who never did.
+//!
+//! Called by the cycle. An intent is committed before it is asked; an answer that was lost is settled with the same token
+//! while it is young, and by looking when it is older.
+
+mod joins;
+
+use super::cycle::{Control, CycleError, Round};
+use super::events::Happening;
+use super::failures;
+use super::requests::drop_assignments;
+use super::tx::Tx;
+use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, ProviderFailure};
+use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
+use drover_core::model::{FailureKind, InstanceId, LaunchId, Millis};
+
+/// An intent older than this without an answer is settled by looking, never by asking again (DESIGN 5).
+const ASK_AGAIN: Millis = Millis::minutes(10);
+/// A call whose outcome is unknown is repeated after this pause.
+const RETRY: Millis = Millis(2_000);
+
+/// The ask of a record.
+pub(super) fn order(launch: &LaunchRecord) -> LaunchOrder {
+    LaunchOrder {
+        id: launch.id.clone(),
+        token: launch.token.clone(),
+        pool: launch.pool.clone(),
+        offering: launch.offering.clone(),
+        count: launch.count,
+        asked: launch.asked,
+        hosts: launch.hosts.clone(),
+    }
+}
+
+impl Control {
+    /// Settles intents whose answer was lost: a crash, a time-out.
+    pub(super) async fn settle_launches(&mut self, round: &mut Round) -> Result<(), CycleError> {
+        let open: Vec<LaunchRecord> = round
+            .ledger
+            .launches
+            .values()
+            .filter(|held| held.value.state == LaunchState::Intended)
+            .map(|held| held.value.clone())
+            .collect();
+        for launch in open {
+            let due = self.seen.retry.get(&launch.id);
+            if due.is_some_and(|due| *due > round.mono) {
+                continue;
+            }
+            let Some(pool) = self.config.pool(&launch.pool) else {
+                continue;
+            };
+            let Some(actuator) = self.pools.actuator(pool.kind()) else {
+                continue;
+            };
+            let young = round.now.since(launch.asked) < ASK_AGAIN;
+            if young && self.is_frozen(round, &launch.pool) {
+                continue;
+            }
+            let result = if young {
+                actuator.launch(&order(&launch)).await
+            } else {
+                let known = others(round, &launch);
+                actuator.settle(&order(&launch), &known, round.now).await
+            };
+            if let Ok(outcome) = &result {
+                round.events.push(Happening::LaunchSettled {
+                    pool: launch.pool.clone(),
+                    launch: launch.id.clone(),
+                    granted: outcome.granted,
+                });
+            }
+            self.record_answer(round, &launch.id, result).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what a call gave: instances, failures as capacity memory or a pool's stop, assignments that were
+    /// dropped; all in one commit.
+    pub(super) async fn record_answer(
+        &mut self,
+        round: &mut Round,
+        id: &LaunchId,
+        result: Result<LaunchOutcome, ActuateError>,
+    ) -> Result<(), CycleError> {
+        fail::fail_point!("launch.asked");
+        let Some(held) = round.ledger.launches.get(id) else {
+            return Ok(());
+        };
+        let mut launch = held.value.clone();
+        self.pools.stale(&launch.pool);
+        let (granted, reported) = match result {
+            Ok(outcome) => {
+                launch.way = Some(outcome.way);
+                launch.instances = outcome.instances;
+                (outcome.granted.min(launch.count), outcome.failures)
+            }
+            Err(error) if unknown_outcome(error.kind) => {
+                tracing::warn!(launch = %id, pool = %launch.pool, error = %error, "a launch call gave no answer: repeated with the same token");
+                let due = Millis(round.mono.0.saturating_add(RETRY.0));
+                self.seen.retry.insert(id.clone(), due);
+                return Ok(());
+            }
+            Err(error) => (
+                0,
+                vec![ProviderFailure {
+                    id: String::new(),
+                    offering: None,
+                    kind: error.kind,
+                    message: error.message,
+                    at: round.now,
+                }],
+            ),
+        };
+        let missing = launch.count - granted;
+        launch.granted = Some(granted);
+        launch.state = LaunchState::Asked;
+        let mut tx = Tx::new();
+        let reason = reported.first().map_or_else(
+            || "less was granted".to_owned(),
+            |first| first.message.clone(),
+        );
+        drop_assignments(
+            round,
+            &mut tx,
+            &reason,
+            |target| matches!(target, AssignmentTarget::Launch(launch, n) if launch == id && *n >= granted),
+        );
+        if missing == 0 && reported.is_empty() {
+            if let Some(memory) = round.ledger.memory.get(&launch.offering)
+                && failures::success_clears(&memory.value)
+            {
+                tx.delete_memory(&round.ledger, &launch.offering);
+            }
+        } else {
+            let mut told = reported;
+            if told.is_empty() {
+                told.push(ProviderFailure {
+                    id: String::new(),
+                    offering: None,
+                    kind: FailureKind::Shortage,
+                    message: format!("{granted} of {} granted", launch.count),
+                    at: round.now,
+                });
+            }
+            failures::learn(round, &mut tx, &launch.pool, Some(&launch.offering), &told);
+        }
+        tx.event(Happening::LaunchGranted {
+            pool: launch.pool.clone(),
+            launch: id.clone(),
+            asked: launch.count,
+            granted,
+        });
+        if missing > 0 {
+            self.seen.fell.push((launch.offering.clone(), missing));
+            round.again = true;
+        }
+        if granted == 0 {
+            tx.delete_launch(&round.ledger, id);
+        } else {
+            tx.put_launch(&round.ledger, id, launch);
+        }
+        if self.commit(round, tx).await?.is_some() {
+            self.seen.retry.remove(id);
+            fail::fail_point!("launch.recorded");
+        }
+        Ok(())
+    }
+
+    /// A launch's nodes that did not come in time: no longer coming, counted as a miss (DESIGN 5, never joined).
+    pub(super) async fn take_misses(&mut self, round: &mut Round) -> Result<(), CycleError> {
+        let late: Vec<LaunchRecord> = round
+            .ledger
+            .launches
+            .values()
+            .filter(|held| {
+                held.value.state == LaunchState::Asked && held.value.deadline <= round.now
+            })
+            .map(|held| held.value.clone())
+            .collect();
+        for mut launch in late {
+            let joined = joined_count(&launch);
+            let missing = launch.granted.unwrap_or(0).saturating_sub(joined);
+            let mut tx = Tx::new();
+            let id = launch.id.clone();
+            drop_assignments(
+                round,
+                &mut tx,
+                "its node never joined",
+                |target| matches!(target, AssignmentTarget::Launch(launch, _) if *launch == id),
+            );
+            let never_seen = launch.instances.is_empty() && joined == 0;
+            if never_seen {
+                // Nothing ever appeared: the provider had none, the template is not to blame.
+                let failure = ProviderFailure {
+                    id: String::new(),
+                    offering: Some(launch.offering.clone()),
+                    kind: FailureKind::Shortage,
+                    message: "accepted, but no instance appeared".to_owned(),
+                    at: round.now,
+                };
+                failures::learn(
+                    round,
+                    &mut tx,
+                    &launch.pool,
+                    Some(&launch.offering),
+                    &[failure],
+                );
+                self.seen.fell.push((launch.offering.clone(), missing));
+                tx.delete_launch(&round.ledger, &id);
+            } else {
+                if joined == 0 {
+                    let (mut record, _) = round.ledger.pool(&launch.pool);
+                    record.misses = record.misses.saturating_add(missing);
+                    if record.misses >= NEVER_JOINED {
+                        tx.event(Happening::PoolStopped {
+                            pool: launch.pool.clone(),
+                            why: format!("{} launches in a row never joined", record.misses),
+                        });
+                    }
+                    tx.put_pool(&round.ledger, &launch.pool.clone(), record);
+                }
+                launch.state = LaunchState::Missed;
+                tx.put_launch(&round.ledger, &id, launch.clone());
+            }
+            tx.event(Happening::LaunchMissed {
+                pool: launch.pool,
+                launch: id,
+                missing,
+            });
+            self.commit(round, tx).await?;
+            round.again = true;
+        }
+        Ok(())
+    }
+}
+
+/// So many launches in a row that never joined stop a pool (I11).
+pub(super) const NEVER_JOINED: u32 = 3;
+
+/// The call may or may not have taken effect.
+const fn unknown_outcome(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Throttle | FailureKind::Transient)
+}
+
+pub(super) fn joined_count(launch: &LaunchRecord) -> u32 {
+    u32::try_from(launch.joined.len()).unwrap_or(u32::MAX)
+}
+
+/// Instances that belong to other launches or are spoken for.
+fn others(round: &Round, launch: &LaunchRecord) -> Vec<InstanceId> {
+    let mut known: Vec<InstanceId> = round
+        .ledger
+        .launches
+        .values()
+        .filter(|held| held.value.id != launch.id)
+        .flat_map(|held| held.value.instances.clone())
+        .collect();
+    known.extend(
+        round
+            .fleet
+            .iter()
+            .filter(|node| node.joined())
+            .filter_map(|node| node.instance_id.clone()),
+    );
+    // Launched before the intent: there already.
+    if let Some(reading) = round.readings.get(&launch.pool) {
+        known.extend(
+            reading
+                .instances
+                .iter()
+                .filter(|instance| instance.launched.is_some_and(|at| at < launch.asked))
+                .map(|instance| instance.id.clone()),
+        );
+    }
+    known
+}

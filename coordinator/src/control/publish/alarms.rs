@@ -1,0 +1,101 @@
+//! Trouble that a person should know, with since when.
+
+use super::orphans;
+use crate::control::cycle::{Control, Round};
+use crate::control::events::Happening;
+use crate::control::guard::since;
+use crate::control::view::Alarm;
+use drover_core::model::Stop;
+use drover_core::planner::render_stop;
+use std::collections::BTreeSet;
+
+impl Control {
+    pub(super) fn alarms(&mut self, round: &mut Round) -> Vec<Alarm> {
+        let mut found: Vec<(&'static str, String, String)> = Vec::new();
+        for site in self.seen.silent_sites.keys() {
+            let text = format!("every node of site {site} is silent");
+            found.push(("site_silent", site.0.clone(), text));
+        }
+        for held in round.ledger.approvals.values() {
+            let approval = &held.value;
+            if approval.approved.is_none() {
+                let text = format!("{}: `drover approve {}`", approval.message, approval.id);
+                found.push(("breaker_open", approval.pool.0.clone(), text));
+            }
+        }
+        if let Some((_, drift)) = self.seen.drifted {
+            let text = format!(
+                "wall and monotonic clock drifted apart by {} s: nothing is removed",
+                drift.0 / 1_000
+            );
+            found.push(("clock_drift", String::new(), text));
+        }
+        for pool in &self.config.pools {
+            for stop in self.stops(round, pool) {
+                let kind = match &stop {
+                    Stop::NeverJoined { .. } | Stop::Failed { .. } | Stop::NotOurs { .. } => {
+                        "pool_stopped"
+                    }
+                    Stop::Frozen { .. } => "frozen",
+                    _ => continue,
+                };
+                found.push((kind, pool.name.0.clone(), render_stop(&stop)));
+            }
+            let error = self
+                .pools
+                .watch(&pool.name)
+                .and_then(|watch| watch.error.as_ref());
+            if let Some(error) = error {
+                found.push((
+                    "pool_unreadable",
+                    pool.name.0.clone(),
+                    error.message.clone(),
+                ));
+            }
+        }
+        for (source, (why, _)) in &self.seen.doubtful {
+            let text = format!("{why}: shrinking holds");
+            found.push(("source_shrunk", source.clone(), text));
+        }
+        for node in round.fleet.iter().filter(|node| node.joined()) {
+            if let Some(what) = &node.faulty {
+                found.push((
+                    "node_faulty",
+                    node.id.0.clone(),
+                    format!("{}: {what}", node.name),
+                ));
+            }
+        }
+        for pool in orphans(self, round) {
+            if self.seen.orphaned.insert(pool.clone()) {
+                round
+                    .events
+                    .push(Happening::PoolOrphaned { pool: pool.clone() });
+            }
+            let text = "no longer in the config file: reported, never drained".to_owned();
+            found.push(("pool_orphaned", pool.0, text));
+        }
+        if self.config.pools.is_empty() {
+            let text = "the config names no pool of Drover's own".to_owned();
+            found.push(("no_pools", String::new(), text));
+        }
+        for key in &round.ledger.unreadable {
+            let text = format!("the record {key} cannot be understood: never touched");
+            found.push(("record_unreadable", key.clone(), text));
+        }
+        let keys: BTreeSet<(&'static str, String)> = found
+            .iter()
+            .map(|(kind, subject, _)| (*kind, subject.clone()))
+            .collect();
+        self.seen.alarms.retain(|key, _| keys.contains(key));
+        found
+            .into_iter()
+            .map(|(kind, subject, message)| Alarm {
+                since: since(&mut self.seen.alarms, kind, &subject, round.now),
+                kind,
+                subject,
+                message,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,146 @@
+//! The life of requests: their assignments are durable and sticky; served, ended, lost.
+//!
+//! Called by the cycle. The planner says where units go; only here and in `execute` that becomes an assignment.
+
+use super::cycle::{Control, CycleError, Round};
+use super::events::Happening;
+use super::tx::Tx;
+use crate::records::{AssignmentTarget, RequestRecord, RequestState};
+use drover_core::model::{Lifecycle, Millis, RequestName};
+
+/// Requests that are over are kept this long.
+const KEPT: Millis = Millis::minutes(60 * 24 * 7);
+
+/// Units that have a place.
+pub(super) fn assigned(request: &RequestRecord) -> u32 {
+    request
+        .assignments
+        .iter()
+        .fold(0_u32, |sum, found| sum.saturating_add(found.units))
+}
+
+/// Adds to a change: every request gives up the assignments whose target matches, and says so.
+pub(super) fn drop_assignments(
+    round: &Round,
+    tx: &mut Tx,
+    why: &str,
+    matches: impl Fn(&AssignmentTarget) -> bool,
+) {
+    for (name, held) in &round.ledger.requests {
+        let lost: u32 = held
+            .value
+            .assignments
+            .iter()
+            .filter(|found| matches(&found.target))
+            .map(|found| found.units)
+            .sum();
+        if lost == 0 {
+            continue;
+        }
+        let mut request = held.value.clone();
+        request.assignments.retain(|found| !matches(&found.target));
+        tx.event(Happening::RequestLost {
+            request: name.clone(),
+            units: lost,
+            why: why.to_owned(),
+        });
+        tx.put_request(&round.ledger, name, request);
+    }
+}
+
+impl Control {
+    /// Served, ended, lost, purged: one commit per request that changes.
+    pub(super) async fn follow_requests(&mut self, round: &mut Round) -> Result<(), CycleError> {
+        let names: Vec<RequestName> = round.ledger.requests.keys().cloned().collect();
+        for name in names {
+            let Some(held) = round.ledger.requests.get(&name) else {
+                continue;
+            };
+            let before = held.value.clone();
+            let mut tx = Tx::new();
+            match before.state {
+                RequestState::Pending | RequestState::Served => {
+                    let after = follow(round, &mut tx, &before);
+                    if after != before {
+                        tx.put_request(&round.ledger, &name, after);
+                    }
+                }
+                RequestState::Ended | RequestState::Cancelled => {
+                    let over = before
+                        .closed
+                        .as_ref()
+                        .map_or(before.submitted, |(at, _)| *at);
+                    if round.now.since(over) > KEPT {
+                        tx.delete_request(&round.ledger, &name);
+                    }
+                }
+            }
+            if !tx.is_empty() {
+                self.commit(round, tx).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn follow(round: &Round, tx: &mut Tx, before: &RequestRecord) -> RequestRecord {
+    let mut request = before.clone();
+    let there = |target: &AssignmentTarget| match target {
+        AssignmentTarget::Node(node) => round.node(node).is_some_and(|node| {
+            !matches!(
+                node.lifecycle,
+                Lifecycle::Gone | Lifecycle::Leaving | Lifecycle::Off
+            )
+        }),
+        AssignmentTarget::Launch(launch, _) => round.ledger.launches.contains_key(launch),
+    };
+    let lost: u32 = request
+        .assignments
+        .iter()
+        .filter(|found| !there(&found.target))
+        .map(|found| found.units)
+        .sum();
+    if lost > 0 {
+        request.assignments.retain(|found| there(&found.target));
+        tx.event(Happening::RequestLost {
+            request: request.name.clone(),
+            units: lost,
+            why: "the node is gone".to_owned(),
+        });
+    }
+    if request.ends.is_some_and(|ends| ends <= round.now) {
+        request.state = RequestState::Ended;
+        request.assignments.clear();
+        request.holding_since = None;
+        request.closed = Some((round.now, "its time is over".to_owned()));
+        tx.event(Happening::RequestEnded {
+            request: request.name.clone(),
+        });
+        tx.audit("request.end", request.name.as_str(), "its time is over");
+        return request;
+    }
+    if assigned(&request) >= request.spec.units {
+        request.holding_since = None;
+    }
+    let ready: u32 = request
+        .assignments
+        .iter()
+        .filter(|found| match &found.target {
+            AssignmentTarget::Node(node) => round
+                .node(node)
+                .is_some_and(|node| node.is_ready() && node.faulty.is_none()),
+            AssignmentTarget::Launch(..) => false,
+        })
+        .map(|found| found.units)
+        .sum();
+    if request.state == RequestState::Pending && ready >= request.spec.units {
+        request.state = RequestState::Served;
+        request.served = Some(round.now);
+        request.ends = request.spec.duration.map(|span| round.now.after(span));
+        tx.event(Happening::RequestServed {
+            request: request.name.clone(),
+            ends: request.ends,
+        });
+    }
+    request
+}

@@ -1,0 +1,110 @@
+//! What the cycle remembers between cycles and may forget at a restart: times on the monotonic clock, what was already
+//! told, what was already called.
+//!
+//! Owned by `Control`. Nothing here decides; nothing here is needed to go on after a crash.
+
+use drover_core::model::{
+    InstanceId, LaunchId, Millis, NodeId, OfferingId, PoolId, RequestName, SiteId, UnixMs,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The cycle's own short memory.
+#[derive(Debug)]
+pub struct Seen {
+    /// Cycles since start.
+    pub cycle: u64,
+    /// When it started, wall clock.
+    pub started: UnixMs,
+    /// When it started, monotonic.
+    pub started_mono: Millis,
+    /// Agents have had time to return.
+    pub settled: bool,
+    /// Both clocks at the last cycle.
+    pub clocks: Option<(UnixMs, Millis)>,
+    /// The clocks drifted apart at this time, monotonic, by so much.
+    pub drifted: Option<(Millis, Millis)>,
+    /// When the "alive" record was last written, monotonic; and how long nobody looked before this start.
+    pub alive: Option<Millis>,
+    /// Nobody looked for so long before this start.
+    pub blind: Millis,
+    /// Silent sites, since.
+    pub silent_sites: BTreeMap<SiteId, UnixMs>,
+    /// Nodes that were seen to join.
+    pub joined: BTreeSet<NodeId>,
+    /// Silent nodes that were told.
+    pub unreachable: BTreeSet<NodeId>,
+    /// Faulty nodes that were told.
+    pub faulty: BTreeMap<NodeId, String>,
+    /// Nodes under somebody else's cordon that were told.
+    pub foreign_cordons: BTreeSet<NodeId>,
+    /// Since when a node's witnesses give no answer, monotonic.
+    pub unknown: BTreeMap<NodeId, Millis>,
+    /// Nodes whose witnesses have answered since the start.
+    pub judged: BTreeSet<NodeId>,
+    /// Instances that were told as adopted.
+    pub adopted: BTreeSet<InstanceId>,
+    /// Pools that cannot be read and were told.
+    pub unreadable: BTreeSet<PoolId>,
+    /// Provider's warnings that were told.
+    pub warned: BTreeSet<(PoolId, String)>,
+    /// Orphaned pools that were told.
+    pub orphaned: BTreeSet<PoolId>,
+    /// Requests that nothing can serve, told.
+    pub impossible: BTreeSet<RequestName>,
+    /// Intended launches: not called again before, monotonic.
+    pub retry: BTreeMap<LaunchId, Millis>,
+    /// What was wanted of an offering and not had, for telling a fail-over.
+    pub fell: Vec<(OfferingId, u32)>,
+    /// Leaving nodes whose instance was told to go: when, monotonic.
+    pub leave_called: BTreeMap<NodeId, Millis>,
+    /// Leaving nodes: readings of the pool when it was told to go.
+    pub leave_read: BTreeMap<NodeId, u64>,
+    /// Instances that were reaped: when, monotonic.
+    pub reaped: BTreeMap<InstanceId, Millis>,
+    /// Orders that were handed to the link: (epoch, generation).
+    pub sent: BTreeMap<NodeId, (u64, u64)>,
+    /// Units per source in the last good reading.
+    pub units: BTreeMap<String, u32>,
+    /// Sources that shrank or failed: why shrinking holds, since when (monotonic).
+    pub doubtful: BTreeMap<String, (String, Millis)>,
+    /// Alarms, since when.
+    pub alarms: BTreeMap<(&'static str, String), UnixMs>,
+}
+
+impl Seen {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new(started: UnixMs, started_mono: Millis) -> Self {
+        Self {
+            cycle: 0,
+            started,
+            started_mono,
+            settled: false,
+            clocks: None,
+            drifted: None,
+            alive: None,
+            blind: Millis::ZERO,
+            silent_sites: BTreeMap::new(),
+            joined: BTreeSet::new(),
+            unreachable: BTreeSet::new(),
+            faulty: BTreeMap::new(),
+            foreign_cordons: BTreeSet::new(),
+            unknown: BTreeMap::new(),
+            judged: BTreeSet::new(),
+            adopted: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+            warned: BTreeSet::new(),
+            orphaned: BTreeSet::new(),
+            impossible: BTreeSet::new(),
+            retry: BTreeMap::new(),
+            fell: Vec::new(),
+            leave_called: BTreeMap::new(),
+            leave_read: BTreeMap::new(),
+            reaped: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            units: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
+            alarms: BTreeMap::new(),
+        }
+    }
+}
