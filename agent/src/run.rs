@@ -258,7 +258,12 @@ pub async fn observe(
             let seen = Arc::clone(&observations.borrow_and_update());
             // The GPUs come with the probe's first round, a moment after the host.
             let settled = seen.witnesses.contains("gpu-processes") || !seen.unreadable.is_empty();
-            if seen.telemetry.is_some() && settled {
+            // Use of the CPU is a difference: it takes two rounds.
+            let measured = seen
+                .telemetry
+                .as_ref()
+                .is_some_and(|values| values.cpu_permille.is_some());
+            if measured && settled {
                 return Ok(seen);
             }
         }

@@ -37,6 +37,8 @@ const TICK: Duration = Duration::from_secs(1);
 const RENEW_PAUSE_MS: u64 = 60_000;
 /// How long the first connection waits for the host's facts.
 const FIRST_LOOK: Duration = Duration::from_millis(1_500);
+/// How long the coordinator may take to open the stream.
+const OPENING: Duration = Duration::from_secs(15);
 /// How long the last words may take when the agent stops.
 const FLUSH: Duration = Duration::from_secs(2);
 
@@ -152,8 +154,8 @@ impl Client {
             return Some(End::Closed("no stream".into()));
         }
         let opening = client.session(ReceiverStream::new(stream));
-        let mut inbound = match tokio::time::timeout(FLUSH * 8, opening).await {
-            Err(_) => return Some(End::Silent((FLUSH * 8).as_secs())),
+        let mut inbound = match tokio::time::timeout(OPENING, opening).await {
+            Err(_) => return Some(End::Silent(OPENING.as_secs())),
             Ok(Err(status)) => return Some(ended(&status)),
             Ok(Ok(reply)) => reply.into_inner(),
         };

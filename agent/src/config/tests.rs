@@ -1,5 +1,6 @@
 //! Tests of the config file.
 
+use super::build::address;
 use super::*;
 
 fn problems(text: &str) -> Vec<(usize, String, String)> {

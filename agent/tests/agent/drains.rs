@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use drover_proto::v1::{Desired, DrainPolicy, DrainState};
 
 use crate::fake::Fake;
-use crate::inside::{Inside, Work, busy, idle};
+use crate::inside::{Inside, Work, busy, idle, until};
 use crate::orders::{drain, order};
 
 const BOTH: &str = "[drain]\nexecutors = [\"processes\", \"hooks\"]";
@@ -66,11 +66,7 @@ async fn cancelling_restores_and_ends_nobody() {
         })
         .await;
     assert_eq!((status.generation, status.drain_id.as_str()), (2, "d-1"));
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
-    while dir.path().join("cordoned").exists() {
-        assert!(tokio::time::Instant::now() < deadline, "still cordoned");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    until("uncordoned", || !dir.path().join("cordoned").exists()).await;
     assert!(work.is_alive());
 }
 

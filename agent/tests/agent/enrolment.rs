@@ -123,7 +123,10 @@ async fn a_refused_node_asks_again_and_comes_back() {
         .await;
     fake.script().refuse = Some(Status::permission_denied("node n-1 is revoked"));
     fake.hang_up();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    fake.until("three refusals", |script| {
+        (script.refusals >= 3).then_some(())
+    })
+    .await;
     fake.script().refuse = None;
     fake.until("hello again", |script| script.hellos.get(1).cloned())
         .await;

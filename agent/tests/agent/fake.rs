@@ -57,6 +57,7 @@ pub struct Script {
     /// Public keys in certificate requests, in order.
     pub enrolled_keys: Vec<Vec<u8>>,
     pub tls_failures: u32,
+    pub refusals: u32,
     pub renewed_with_certificate: u32,
     pub renewed_with_signature: u32,
     pub hellos: Vec<Hello>,
@@ -280,10 +281,13 @@ impl Service {
     }
 
     fn refused(&self) -> Result<(), Status> {
-        match &self.script.lock().unwrap().refuse {
-            Some(status) => Err(status.clone()),
+        self.change(|script| match &script.refuse {
+            Some(status) => {
+                script.refusals += 1;
+                Err(status.clone())
+            }
             None => Ok(()),
-        }
+        })
     }
 
     fn revoked(&self) -> Result<(), Status> {

@@ -186,6 +186,19 @@ pub fn busy(child: &Child) -> Observation {
     seen
 }
 
+/// Looks until it is so; panics when that takes too long.
+pub async fn until(what: &str, mut ready: impl FnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while !ready() {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "not in time: {what}"
+        );
+        // sleeps: the one place that polls what has no event.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// A child that would run for long; ended with the test.
 pub struct Work(pub Child);
 
@@ -201,14 +214,14 @@ impl Work {
     /// The signal that ended it.
     pub async fn ended_by(&mut self) -> Option<i32> {
         use std::os::unix::process::ExitStatusExt;
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-        loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status.signal();
-            }
-            assert!(tokio::time::Instant::now() < deadline, "it lives on");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let mut signal = None;
+        until("the work's end", || {
+            let status = self.0.try_wait().unwrap();
+            signal = status.and_then(|status| status.signal());
+            status.is_some()
+        })
+        .await;
+        signal
     }
 }
 

@@ -7,7 +7,7 @@ use drover_agent::session::outbox::Notice;
 use drover_proto::v1::{Desired, Drain, DrainPolicy, DrainState, Order};
 
 use crate::fake::Fake;
-use crate::inside::{Inside, Work, busy, idle};
+use crate::inside::{Inside, Work, busy, until};
 
 pub fn order(epoch: u64, generation: u64, desired: Desired) -> Order {
     Order {
@@ -32,6 +32,15 @@ pub fn drain(epoch: u64, generation: u64, policy: DrainPolicy, deadline_unix_ms:
     }
 }
 
+/// Until word that was heard before is older than the 300 ms of these tests.
+async fn grow_old() {
+    let heard = drover_agent::clock::BootMs::now();
+    until("old word", || {
+        drover_agent::clock::BootMs::now().since(heard) > 400
+    })
+    .await;
+}
+
 fn notice() -> Notice {
     Notice {
         id: "xid-95-0000:3b:00-1".into(),
@@ -53,7 +62,6 @@ async fn ag_16_stale_and_contradicting_orders_change_nothing_and_old_notices_say
     agent.mail.raise(notice());
     fake.until("the notice", |script| script.notices.first().cloned())
         .await;
-    agent.see(idle());
     let mut work = Work::start();
     agent.see(busy(&work.0));
     fake.order(drain(3, 7, DrainPolicy::Wait, 0)).await;
@@ -103,11 +111,7 @@ async fn ag_16_stale_and_contradicting_orders_change_nothing_and_old_notices_say
     fake.hang_up();
     fake.until("hello once more", |script| script.hellos.get(2).cloned())
         .await;
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while !agent.mail.is_settled() {
-        assert!(tokio::time::Instant::now() < deadline, "not settled");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("settled", || agent.mail.is_settled()).await;
 }
 
 #[tokio::test]
@@ -140,7 +144,7 @@ async fn nothing_is_ended_while_the_coordinator_is_silent() {
     fake.status("taken", |status| status.generation == 1).await;
     // Word about another order is no word.
     fake.script().beat = Some((1, 9));
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    grow_old().await;
     agent.see(busy(&work.0));
     let status = fake
         .status("blocked", |status| {
@@ -166,7 +170,7 @@ async fn the_hardwares_own_notice_needs_no_word() {
         .await;
     let mut work = Work::start();
     fake.order(drain(1, 1, DrainPolicy::Evict, 0)).await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    grow_old().await;
     agent.see(busy(&work.0));
     fake.status("blocked", |status| {
         status.drain_state() == DrainState::Blocked

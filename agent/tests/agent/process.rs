@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::fake::Fake;
-use crate::inside::config_text;
+use crate::inside::{config_text, until};
 use crate::orders::{drain, order};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_drover-agent");
@@ -35,13 +35,14 @@ impl Agent {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap());
         kill(pid, Signal::SIGTERM).unwrap();
         let began = Instant::now();
-        loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return (status.code(), began.elapsed());
-            }
-            assert!(began.elapsed() < Duration::from_secs(20), "does not stop");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let mut code = None;
+        until("its end", || {
+            let status = self.0.try_wait().unwrap();
+            code = status.and_then(|status| status.code());
+            status.is_some()
+        })
+        .await;
+        (code, began.elapsed())
     }
 
     fn kill(&mut self) {

@@ -179,7 +179,7 @@ fn what_others_can_write_to_is_refused() {
     let bench = Bench::new();
     let hook = bench.hook("10-a", "");
     let dir = bench.dir.path().join("hooks");
-    assert_eq!(list(&dir).unwrap(), [hook.clone()]);
+    assert_eq!(list(&dir).unwrap(), std::slice::from_ref(&hook));
     mode(&hook, 0o775);
     assert!(
         list(&dir)
