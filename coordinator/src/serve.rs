@@ -1,6 +1,7 @@
 //! Layer 5: the one gRPC port, both services behind one gate. Called by `app`. Thin: what nodes say goes to the link,
 //! what people want goes to `control::commands`, what is shown comes from `control::view`.
 
+pub mod admin;
 pub mod agents;
 pub mod auth;
 pub mod convert;

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 pub enum Verb {
     /// Make a key here and have its certificate signed.
     Issue {
-        /// Whose: letters, digits, dots, dashes.
+        /// Whose: letters, digits and . - _ @.
         name: String,
         /// What they may do.
         #[arg(long, value_enum)]
@@ -83,10 +83,10 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
         out: dir,
         force,
     } = verb;
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '@');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(allowed) {
         return Err(CliError::Usage(format!(
-            "{name:?} is not a name for a certificate; use letters, digits, dots, dashes and underscores"
+            "{name:?} is not a name for a certificate; use letters, digits and . - _ @"
         )));
     }
     let [key_file, cert_file, ca_file] =

@@ -2,3 +2,7 @@
 
 pub mod agents;
 pub mod limits;
+pub mod nodes;
+pub mod pools;
+pub mod records;
+pub mod requests;

@@ -250,7 +250,7 @@ fn pool(now: u64) -> Pool {
             failure: "capacity".to_owned(),
             failure_message: "InsufficientInstanceCapacity".to_owned(),
             next_probe_unix_ms: now,
-            gpus: 16,
+            gpus: Some(16),
             gpu_model: "Tesla K80".to_owned(),
         }],
         reasons: vec!["1 node for job-7".to_owned()],

@@ -49,7 +49,7 @@ pub struct OfferingView {
     pub zone: Option<String>,
     pub market: Option<String>,
     pub price_micro_usd_per_hour: Option<u64>,
-    pub gpus: u32,
+    pub gpus: Option<u32>,
     pub gpu_model: Option<String>,
     pub failure: Option<String>,
     pub failure_message: Option<String>,
@@ -106,14 +106,11 @@ impl From<v1::Pool> for PoolView {
 
 impl From<v1::Offering> for OfferingView {
     fn from(o: v1::Offering) -> Self {
-        // Only what is owned costs nothing by the hour; elsewhere 0 means that the price is not known.
-        let price = number(o.price_micro_usd_per_hour);
+        // What is owned or reserved costs nothing more by the hour; elsewhere 0 means that the price is not known.
+        let free = matches!(o.market.as_str(), "owned" | "reserved");
+        let price = Some(o.price_micro_usd_per_hour).filter(|price| *price > 0 || free);
         Self {
-            price_micro_usd_per_hour: if o.market == "owned" {
-                Some(o.price_micro_usd_per_hour)
-            } else {
-                price
-            },
+            price_micro_usd_per_hour: price,
             id: o.id,
             instance_type: text(o.instance_type),
             zone: text(o.zone),

@@ -1,0 +1,66 @@
+//! What the service shows: parts of the fleet's view by name, before and after a change. Used by `serve/admin`.
+
+use super::refusal::{refuse, text};
+use super::{Admin, Answer};
+use crate::control::view::{FleetView, NodeView};
+use crate::serve::convert::{nodes, pools, requests};
+use drover_core::model::{PoolId, PoolKind};
+use drover_proto::{limits, v1};
+use tonic::{Response, Status};
+
+/// The kind of a node's pool.
+pub(super) fn kind_of(view: &FleetView, node: &NodeView) -> Option<PoolKind> {
+    node.pool
+        .as_ref()
+        .and_then(|id| view.pool(id.as_str()))
+        .and_then(|pool| pool.kind)
+}
+
+impl Admin {
+    pub(super) fn wire(&self, view: &FleetView, node: &NodeView) -> v1::Node {
+        nodes::node(node, kind_of(view, node), self.clock.wall())
+    }
+
+    /// The one node that is meant, as the view shows it.
+    pub(super) fn node(&self, view: &FleetView, name: &str) -> Result<v1::Node, Status> {
+        text("node", name, limits::NAME_BYTES)?;
+        let id = self.commands.node_id(name).map_err(refuse)?;
+        let node = view.nodes.iter().find(|node| node.id == id);
+        node.map(|node| self.wire(view, node))
+            .ok_or_else(|| Status::not_found(format!("node {name} is no longer here")))
+    }
+
+    /// The node after a change, from a cycle that has seen it.
+    pub(super) async fn changed_node(&self, id: &str) -> Answer<v1::Node> {
+        let view = self.commands.fresh_view().await;
+        self.node(&view, id).map(Response::new)
+    }
+
+    pub(super) fn pool(view: &FleetView, name: &str) -> Result<v1::Pool, Status> {
+        text("pool", name, limits::NAME_BYTES)?;
+        let pool = view.pool(name).map(pools::pool);
+        pool.ok_or_else(|| Status::not_found(format!("no pool is named {name:?}")))
+    }
+
+    pub(super) async fn changed_pool(&self, id: &PoolId) -> Answer<v1::Pool> {
+        let view = self.commands.fresh_view().await;
+        Self::pool(&view, id.as_str()).map(Response::new)
+    }
+
+    pub(super) fn request(view: &FleetView, name: &str) -> Result<v1::Request, Status> {
+        text("name", name, limits::NAME_BYTES)?;
+        let request = view.request(name).map(requests::request);
+        request.ok_or_else(|| Status::not_found(format!("no request is named {name:?}")))
+    }
+
+    pub(super) async fn changed_request(&self, name: &str) -> Answer<v1::Request> {
+        let view = self.commands.fresh_view().await;
+        Self::request(&view, name).map(Response::new)
+    }
+
+    pub(super) async fn freezes(&self) -> Answer<v1::FreezeReply> {
+        let view = self.commands.fresh_view().await;
+        let freezes = view.freezes.iter().map(pools::freeze).collect();
+        Ok(Response::new(v1::FreezeReply { freezes }))
+    }
+}

@@ -1,0 +1,310 @@
+//! Capacity requests and demand, both ways. Used by `serve/admin`. What comes from outside is bounded here and named
+//! when it is wrong; whether it makes sense for the fleet is judged by `control::commands`.
+
+use super::nodes::assignment;
+use crate::control::view::{DemandView, RequestView};
+use crate::records::RequestSpec;
+use drover_core::model::{Bytes, Locality, MilliCpu, Millis, PoolId, Resources};
+use drover_proto::{limits, v1};
+
+/// Pools and labels that one request may name.
+const NAMED: usize = 64;
+
+/// A field of a wish that is wrong: which, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadField(pub &'static str, pub String);
+
+/// A short text of a wish.
+///
+/// # Errors
+/// It is too long.
+pub fn short(field: &'static str, text: &str, most: usize) -> Result<(), BadField> {
+    if text.len() > most {
+        return Err(BadField(
+            field,
+            format!("is longer than {most} bytes; shorten it"),
+        ));
+    }
+    Ok(())
+}
+
+/// What is asked for, and under which name (empty: one is made).
+///
+/// # Errors
+/// The first field that is wrong.
+pub fn spec_from(spec: v1::RequestSpec) -> Result<(String, RequestSpec), BadField> {
+    short("name", &spec.name, limits::NAME_BYTES)?;
+    short("gpu_model", &spec.gpu_model, limits::NAME_BYTES)?;
+    if spec.pools.len() > NAMED {
+        return Err(BadField("pools", format!("are more than {NAMED}")));
+    }
+    if spec.labels.len() > NAMED {
+        return Err(BadField("labels", format!("are more than {NAMED}")));
+    }
+    for pool in &spec.pools {
+        short("pools", pool, limits::NAME_BYTES)?;
+    }
+    for (key, value) in &spec.labels {
+        short("labels", key, limits::NAME_BYTES)?;
+        short("labels", value, limits::NAME_BYTES)?;
+        if key.is_empty() {
+            return Err(BadField("labels", "one has no key".to_owned()));
+        }
+    }
+    if !spec.gang && (spec.min_units > 0 || spec.hold_ms > 0) {
+        let field = if spec.min_units > 0 {
+            "min_units"
+        } else {
+            "hold_ms"
+        };
+        return Err(BadField(
+            field,
+            "is only for gangs; set gang as well".to_owned(),
+        ));
+    }
+    let least = if spec.min_units == 0 {
+        spec.units
+    } else {
+        spec.min_units
+    };
+    let wish = RequestSpec {
+        units: spec.units,
+        unit: Resources {
+            cpu: MilliCpu(spec.milli_cpus_per_unit),
+            memory: Bytes(spec.memory_bytes_per_unit),
+            gpus: spec.gpus_per_unit,
+            ..Resources::default()
+        },
+        whole_nodes: spec.whole_nodes,
+        gpu_model: spec.gpu_model,
+        duration: span(spec.duration_ms),
+        gang_min: spec.gang.then_some(least),
+        locality: locality_from(&spec.locality)?,
+        priority: spec.priority,
+        pools: spec.pools.into_iter().map(PoolId).collect(),
+        labels: spec.labels.into_iter().collect(),
+        hold: span(spec.hold_ms),
+    };
+    Ok((spec.name, wish))
+}
+
+fn span(ms: u64) -> Option<Millis> {
+    Some(Millis(ms)).filter(|span| *span != Millis::ZERO)
+}
+
+fn locality_from(word: &str) -> Result<Locality, BadField> {
+    const ALL: [Locality; 5] = [
+        Locality::Node,
+        Locality::Pool,
+        Locality::Zone,
+        Locality::Site,
+        Locality::Any,
+    ];
+    if word.is_empty() {
+        return Ok(Locality::Any);
+    }
+    ALL.into_iter()
+        .find(|l| locality_word(*l) == word)
+        .ok_or_else(|| {
+            BadField(
+                "locality",
+                format!("{word:?} is not known; say node, pool, zone, site or any"),
+            )
+        })
+}
+
+const fn locality_word(locality: Locality) -> &'static str {
+    match locality {
+        Locality::Node => "node",
+        Locality::Pool => "pool",
+        Locality::Zone => "zone",
+        Locality::Site => "site",
+        Locality::Any => "any",
+    }
+}
+
+/// What was asked for.
+pub fn spec(name: &str, spec: &RequestSpec) -> v1::RequestSpec {
+    v1::RequestSpec {
+        name: name.to_owned(),
+        units: spec.units,
+        gpus_per_unit: spec.unit.gpus,
+        milli_cpus_per_unit: spec.unit.cpu.0,
+        memory_bytes_per_unit: spec.unit.memory.0,
+        whole_nodes: spec.whole_nodes,
+        gpu_model: spec.gpu_model.clone(),
+        duration_ms: spec.duration.map(|span| span.0).unwrap_or_default(),
+        gang: spec.gang_min.is_some(),
+        min_units: spec.gang_min.unwrap_or_default(),
+        locality: locality_word(spec.locality).to_owned(),
+        priority: spec.priority,
+        pools: spec.pools.iter().map(|id| id.0.clone()).collect(),
+        labels: spec.labels.clone().into_iter().collect(),
+        hold_ms: spec.hold.map(|span| span.0).unwrap_or_default(),
+    }
+}
+
+/// A request.
+pub fn request(view: &RequestView) -> v1::Request {
+    let record = &view.record;
+    v1::Request {
+        spec: Some(spec(record.name.as_str(), &record.spec)),
+        state: view.shown.word().to_owned(),
+        owner: record.owner.clone(),
+        submitted_unix_ms: record.submitted.0,
+        served_unix_ms: record.served.map(|at| at.0),
+        ends_unix_ms: record.ends.map(|at| at.0),
+        assignments: view.assignments.iter().map(assignment).collect(),
+        units_ready: view.units_ready,
+        units_coming: view.units_coming,
+        units_missing: view.units_missing,
+        reasons: view.reasons.clone(),
+    }
+}
+
+/// A class of demand.
+pub fn demand(view: &DemandView) -> v1::Demand {
+    let class = &view.class;
+    v1::Demand {
+        source: view.source.clone(),
+        members: view.members.clone(),
+        units: view.placed + view.unplaced,
+        placed: view.placed,
+        unplaced: view.unplaced,
+        gpus_per_unit: class.unit.gpus,
+        milli_cpus_per_unit: class.unit.cpu.0,
+        memory_bytes_per_unit: class.unit.memory.0,
+        gang: class.gang.is_some(),
+        priority: class.priority,
+        oldest_unix_ms: class.submitted.0,
+        reasons: view.reasons.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish() -> v1::RequestSpec {
+        v1::RequestSpec {
+            name: "job-7".to_owned(),
+            units: 60,
+            gpus_per_unit: 1,
+            milli_cpus_per_unit: 500,
+            memory_bytes_per_unit: 1 << 30,
+            whole_nodes: false,
+            gpu_model: "titan-x".to_owned(),
+            duration_ms: 28_800_000,
+            gang: true,
+            min_units: 50,
+            locality: "site".to_owned(),
+            priority: -3,
+            pools: vec!["rack".to_owned()],
+            labels: [("team".to_owned(), "vision".to_owned())].into(),
+            hold_ms: 60_000,
+        }
+    }
+
+    #[test]
+    fn a_wish_comes_back_as_it_was_asked() {
+        let (name, record) = spec_from(wish()).expect("spec");
+        assert_eq!(spec(&name, &record), wish());
+        let loose = v1::RequestSpec {
+            gang: false,
+            min_units: 0,
+            hold_ms: 0,
+            duration_ms: 0,
+            ..wish()
+        };
+        let (name, record) = spec_from(loose.clone()).expect("spec");
+        assert_eq!(
+            (record.gang_min, record.duration, record.hold),
+            (None, None, None)
+        );
+        assert_eq!(spec(&name, &record), loose);
+        let (_, whole) = spec_from(v1::RequestSpec {
+            min_units: 0,
+            ..wish()
+        })
+        .expect("spec");
+        assert_eq!(
+            whole.gang_min,
+            Some(60),
+            "a gang without a minimum wants all"
+        );
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        let long = "x".repeat(limits::NAME_BYTES + 1);
+        for (field, wrong) in [
+            (
+                "name",
+                v1::RequestSpec {
+                    name: long.clone(),
+                    ..wish()
+                },
+            ),
+            (
+                "gpu_model",
+                v1::RequestSpec {
+                    gpu_model: long.clone(),
+                    ..wish()
+                },
+            ),
+            (
+                "locality",
+                v1::RequestSpec {
+                    locality: "moon".to_owned(),
+                    ..wish()
+                },
+            ),
+            (
+                "min_units",
+                v1::RequestSpec {
+                    gang: false,
+                    hold_ms: 0,
+                    ..wish()
+                },
+            ),
+            (
+                "hold_ms",
+                v1::RequestSpec {
+                    gang: false,
+                    min_units: 0,
+                    ..wish()
+                },
+            ),
+            (
+                "pools",
+                v1::RequestSpec {
+                    pools: vec![long.clone()],
+                    ..wish()
+                },
+            ),
+            (
+                "pools",
+                v1::RequestSpec {
+                    pools: vec!["p".to_owned(); NAMED + 1],
+                    ..wish()
+                },
+            ),
+            (
+                "labels",
+                v1::RequestSpec {
+                    labels: [(String::new(), "x".to_owned())].into(),
+                    ..wish()
+                },
+            ),
+            (
+                "labels",
+                v1::RequestSpec {
+                    labels: [("x".to_owned(), long)].into(),
+                    ..wish()
+                },
+            ),
+        ] {
+            assert_eq!(spec_from(wrong).expect_err(field).0, field);
+        }
+    }
+}
