@@ -2,9 +2,11 @@
 //! `control`; only `app` names adapters together.
 
 pub mod actuate;
+pub mod backup;
 pub mod ca;
 pub mod clock;
 pub mod cloud;
+pub mod context;
 pub mod demand;
 pub mod link;
 pub mod private_file;

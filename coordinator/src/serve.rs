@@ -5,6 +5,7 @@ pub mod admin;
 pub mod agents;
 pub mod auth;
 pub mod convert;
+pub mod first_admin;
 pub mod identities;
 pub mod tls;
 pub mod tokens;

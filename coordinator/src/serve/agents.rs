@@ -3,6 +3,8 @@
 
 mod enrol;
 mod renew;
+#[cfg(test)]
+pub(crate) mod rig;
 mod session;
 #[cfg(test)]
 mod tests;

@@ -43,7 +43,7 @@ pub enum TlsError {
 }
 
 /// Our clock for rustls, so that tests own time here as well.
-struct TlsClock(Arc<dyn Clock>);
+pub(super) struct TlsClock(pub(super) Arc<dyn Clock>);
 
 impl std::fmt::Debug for TlsClock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,6 +7,7 @@ use crate::ports::link::AgentView;
 use crate::records::OrderRecord;
 use drover_core::model::{NodeId, UnixMs};
 use drover_proto::v1;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -71,8 +72,8 @@ pub struct SessionLink {
     id: u64,
     kicked: watch::Receiver<u64>,
     sent: Option<(u64, u64)>,
-    heard: u64,
-    acked: u64,
+    /// Messages to acknowledge, in order.
+    unacked: VecDeque<u64>,
 }
 
 impl Hub {
@@ -145,8 +146,7 @@ impl Hub {
             id,
             kicked,
             sent: None,
-            heard: 0,
-            acked: 0,
+            unacked: VecDeque::new(),
         })
     }
 }
@@ -191,14 +191,15 @@ impl SessionLink {
             Some((session, seq)) if session == self.id => Some(seq),
             _ => None,
         };
-        let taken = slot
-            .notices
-            .iter()
-            .filter_map(waits)
-            .min()
-            .map_or(self.heard, |first| self.heard.min(first.saturating_sub(1)));
-        let ack = (taken > self.acked).then_some(taken);
-        self.acked = self.acked.max(taken);
+        let waiting = slot.notices.iter().filter_map(waits).min();
+        let mut ack = None;
+        while let Some(seq) = self.unacked.front().copied() {
+            if waiting.is_some_and(|first| seq >= first) {
+                break;
+            }
+            ack = Some(seq);
+            self.unacked.pop_front();
+        }
         Work {
             end: None,
             order,
@@ -314,7 +315,7 @@ impl SessionLink {
             });
             Ok(true)
         })?;
-        self.heard = seq;
+        self.unacked.push_back(seq);
         Ok(())
     }
 
@@ -330,7 +331,7 @@ impl SessionLink {
             view.order_status = Some(status);
             Ok(true)
         })?;
-        self.heard = seq;
+        self.unacked.push_back(seq);
         Ok(())
     }
 }

@@ -1,0 +1,385 @@
+//! A whole port on loopback for tests: store in memory, real TLS, real clients, a clock of its own.
+
+use super::{Admission, Agents, Intervals, Parts};
+use crate::adapters::ca::Ca;
+use crate::adapters::clock::{ManualClock, SystemClock};
+use crate::adapters::link::Hub;
+use crate::adapters::store::memory::{Disk, MemoryStore};
+use crate::adapters::tokens::TokenWish;
+use crate::control::journal::Journal;
+use crate::ports::clock::Clock;
+use crate::ports::store::{Op, Store};
+use crate::records::{NodeRecord, keys};
+use crate::serve::auth::Gate;
+use crate::serve::identities::IdentityDesk;
+use crate::serve::tls::{self, TlsClock};
+use crate::serve::tokens::TokenDesk;
+use drover_core::model::{Millis, NodeId, PoolId};
+use drover_core::rules::access::Role;
+use drover_proto::v1::admin_service_client::AdminServiceClient;
+use drover_proto::v1::agent_message::Body;
+use drover_proto::v1::agent_service_client::AgentServiceClient;
+use drover_proto::v1::coordinator_message::Body as Out;
+use drover_proto::{limits, v1};
+use hyper_util::rt::TokioIo;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Status, Streaming};
+
+/// Longest wait for anything.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Waits for `future`, not for ever.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future)
+        .await
+        .expect("it did not happen in time")
+}
+
+struct Hosts;
+
+impl Admission for Hosts {
+    fn admit(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Result<Option<PoolId>, String> {
+        if pool.is_some_and(|pool| pool.as_str() == "rack") && facts.hostname != "titan-01" {
+            return Err(format!("pool rack does not list host {:?}", facts.hostname));
+        }
+        Ok(pool.cloned())
+    }
+
+    fn keeps(&self, node: &NodeRecord) -> Result<(), String> {
+        if node.pool == Some(PoolId::from("closed")) {
+            return Err("pool closed is no longer in the config".into());
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) disk: Disk,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) ca: Arc<Ca>,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    pub(crate) served: tokio::task::JoinHandle<bool>,
+    _state: tempfile::TempDir,
+}
+
+/// A key with what a coordinator gave for it.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub(crate) id: String,
+    pub(crate) key: Arc<KeyPair>,
+    pub(crate) certificate: CertificateDer<'static>,
+}
+
+pub(crate) fn new_key() -> Arc<KeyPair> {
+    Arc::new(KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap())
+}
+
+pub(crate) fn csr(key: &KeyPair) -> Vec<u8> {
+    let request = CertificateParams::default().serialize_request(key).unwrap();
+    request.der().to_vec()
+}
+
+pub(crate) fn facts(host: &str) -> v1::Facts {
+    v1::Facts {
+        hostname: host.into(),
+        machine_id: "m".repeat(32),
+        boot_id: "boot-1".into(),
+        ..v1::Facts::default()
+    }
+}
+
+pub(crate) fn der(pem: &str) -> CertificateDer<'static> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+}
+
+impl Rig {
+    pub(crate) async fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(SystemClock.wall()));
+        Self::with(Disk::default(), clock).await
+    }
+
+    pub(crate) async fn with(disk: Disk, clock: Arc<ManualClock>) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::open(&disk));
+        let ca = Arc::new(Ca::open(state.path(), &*store, &*clock).await.unwrap());
+        let journal = Journal::open(store.clone(), clock.clone()).await.unwrap();
+        let journal = Arc::new(journal);
+        let hub = Hub::new(clock.clone());
+        let agents = Agents::new(Parts {
+            journal: journal.clone(),
+            ca: ca.clone(),
+            hub: hub.clone(),
+            clock: clock.clone(),
+            admission: Arc::new(Hosts),
+            intervals: Intervals {
+                report: Millis(5_000),
+                full: Millis(60_000),
+                heartbeat: Millis(200),
+            },
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared: Arc<dyn Clock> = clock.clone();
+        let tls = tls::config(&ca, &["localhost".into()], &shared).unwrap();
+        let gate = Gate::new(store.clone(), shared);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = tokio::spawn(async move {
+            let until = async {
+                let _ = stopped.await;
+            };
+            crate::serve::run(listener, tls, gate, agents, None, until)
+                .await
+                .is_ok()
+        });
+        Self {
+            disk,
+            store,
+            clock,
+            ca,
+            journal,
+            hub,
+            address,
+            stop: Some(stop),
+            served,
+            _state: state,
+        }
+    }
+
+    pub(crate) fn desk(&self) -> IdentityDesk {
+        IdentityDesk::new(
+            self.journal.clone(),
+            self.ca.clone(),
+            self.hub.clone(),
+            self.clock.clone(),
+        )
+    }
+
+    pub(crate) fn tokens(&self) -> TokenDesk {
+        TokenDesk::new(self.journal.clone(), self.ca.clone(), self.clock.clone())
+    }
+
+    pub(crate) async fn token(&self, pool: Option<&str>, max_uses: u32) -> String {
+        let wish = TokenWish {
+            pool: pool.map(PoolId::from),
+            max_uses,
+            ..TokenWish::default()
+        };
+        self.tokens().create(wish, "admin/ada").await.unwrap().1
+    }
+
+    pub(crate) async fn put<T: Serialize>(&self, key: &str, value: &T) {
+        let op = Op::Put(key.into(), serde_json::to_vec(value).unwrap());
+        let store = &self.store;
+        store.commit(store.fence(), &[], &[op]).await.unwrap();
+    }
+
+    pub(crate) async fn read<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let entry = self.store.get(key).await.unwrap()?;
+        Some(serde_json::from_slice(&entry.value).unwrap())
+    }
+
+    pub(crate) async fn node(&self, id: &str) -> Option<NodeRecord> {
+        self.read(&keys::named(keys::NODE, id)).await
+    }
+
+    /// TLS to the port as a client with or without an identity.
+    pub(crate) fn client_config(
+        &self,
+        identity: Option<&Identity>,
+        version: &'static rustls::SupportedProtocolVersion,
+    ) -> rustls::ClientConfig {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.ca.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let time = Arc::new(TlsClock(self.clock.clone()));
+        let config = rustls::ClientConfig::builder_with_details(provider, time)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match identity {
+            None => config.with_no_client_auth(),
+            Some(identity) => {
+                let key = identity.key.serialize_der();
+                let key = PrivateKeyDer::try_from(key).unwrap();
+                let chain = vec![identity.certificate.clone()];
+                config.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        config
+    }
+
+    pub(crate) async fn channel(&self, identity: Option<&Identity>) -> Channel {
+        let config = Arc::new(self.client_config(identity, &rustls::version::TLS13));
+        let address = self.address;
+        let connector = tower::service_fn(move |_| {
+            let config = config.clone();
+            async move {
+                let tcp = TcpStream::connect(address).await?;
+                let name = ServerName::try_from(limits::COORDINATOR_NAME).unwrap();
+                let stream = tokio_rustls::TlsConnector::from(config)
+                    .connect(name, tcp)
+                    .await?;
+                Ok::<_, std::io::Error>(TokioIo::new(stream))
+            }
+        });
+        Endpoint::from_static("http://coordinator.drover.internal")
+            .connect_with_connector_lazy(connector)
+    }
+
+    pub(crate) async fn agent(&self, identity: Option<&Identity>) -> AgentServiceClient<Channel> {
+        AgentServiceClient::new(self.channel(identity).await)
+            .max_encoding_message_size(64 * 1024 * 1024)
+    }
+
+    pub(crate) async fn admin(&self, identity: Option<&Identity>) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.channel(identity).await)
+    }
+
+    pub(crate) async fn try_enrol(
+        &self,
+        token: &str,
+        key: &KeyPair,
+        host: &str,
+    ) -> Result<v1::EnrolReply, Status> {
+        let request = v1::EnrolRequest {
+            token: token.into(),
+            csr_der: csr(key),
+            facts: Some(facts(host)),
+        };
+        let mut client = self.agent(None).await;
+        soon(client.enrol(request))
+            .await
+            .map(tonic::Response::into_inner)
+    }
+
+    pub(crate) async fn enrol(&self, host: &str) -> Identity {
+        let token = self.token(None, 1).await;
+        let key = new_key();
+        let reply = self.try_enrol(&token, &key, host).await.unwrap();
+        Identity {
+            id: reply.node_id,
+            key,
+            certificate: der(&reply.certificate_pem),
+        }
+    }
+
+    pub(crate) async fn person(&self, name: &str, role: Role) -> Identity {
+        let key = new_key();
+        let issued = self
+            .desk()
+            .issue_admin(name, role, &csr(&key), Millis::ZERO, "test")
+            .await
+            .unwrap();
+        Identity {
+            id: name.into(),
+            key,
+            certificate: issued.der,
+        }
+    }
+
+    /// Opens a session and says Hello.
+    pub(crate) async fn session(&self, identity: &Identity, hello: v1::Hello) -> Session {
+        let (sender, receiver) = mpsc::channel(64);
+        let mut session = Session {
+            out: sender,
+            seq: 0,
+            stream: Err(Status::unknown("not opened")),
+        };
+        session.say(Body::Hello(hello)).await;
+        let mut client = self.agent(Some(identity)).await;
+        session.stream = soon(client.session(ReceiverStream::new(receiver)))
+            .await
+            .map(tonic::Response::into_inner);
+        session
+    }
+
+    /// Stops the port as `app` does.
+    pub(crate) fn stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+
+    pub(crate) fn node_id(identity: &Identity) -> NodeId {
+        NodeId::from(identity.id.as_str())
+    }
+}
+
+/// An agent's end of a session.
+pub(crate) struct Session {
+    out: mpsc::Sender<v1::AgentMessage>,
+    pub(crate) seq: u64,
+    stream: Result<Streaming<v1::CoordinatorMessage>, Status>,
+}
+
+pub(crate) fn hello(highest_epoch: u64) -> v1::Hello {
+    v1::Hello {
+        protocol: limits::PROTOCOL,
+        facts: Some(facts("titan-01")),
+        highest_epoch,
+        ..v1::Hello::default()
+    }
+}
+
+impl Session {
+    pub(crate) async fn say(&mut self, body: Body) -> u64 {
+        self.seq += 1;
+        let message = v1::AgentMessage {
+            seq: self.seq,
+            body: Some(body),
+        };
+        // The other side may have ended it: what it says then is what the test looks at.
+        let _ = self.out.send(message).await;
+        self.seq
+    }
+
+    /// The next message that is no heartbeat, or why the session ended.
+    pub(crate) async fn hear(&mut self) -> Result<Out, Status> {
+        loop {
+            match self.hear_any().await? {
+                Out::Heartbeat(_) => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    pub(crate) async fn hear_any(&mut self) -> Result<Out, Status> {
+        let stream = self.stream.as_mut().map_err(|status| status.clone())?;
+        match soon(stream.message()).await? {
+            Some(message) => Ok(message.body.expect("an empty message")),
+            None => Err(Status::cancelled("closed without a reason")),
+        }
+    }
+
+    pub(crate) async fn welcome(&mut self) -> v1::Welcome {
+        match self.hear().await {
+            Ok(Out::Welcome(welcome)) => welcome,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Why it ended; whatever else comes is passed over.
+    pub(crate) async fn end(&mut self) -> Status {
+        loop {
+            if let Err(status) = self.hear().await {
+                return status;
+            }
+        }
+    }
+}
