@@ -283,8 +283,10 @@ mod tests {
 
     #[test]
     fn what_is_beyond_a_limit_is_named() {
-        let mut facts_of_65 = v1::Facts::default();
-        facts_of_65.gpus = vec![v1::GpuFacts::default(); limits::GPUS + 1];
+        let facts_of_65 = v1::Facts {
+            gpus: vec![v1::GpuFacts::default(); limits::GPUS + 1],
+            ..v1::Facts::default()
+        }; limits::GPUS + 1];
         let workload = v1::Workload {
             command: long(),
             ..v1::Workload::default()
