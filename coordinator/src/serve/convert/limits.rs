@@ -286,7 +286,7 @@ mod tests {
         let facts_of_65 = v1::Facts {
             gpus: vec![v1::GpuFacts::default(); limits::GPUS + 1],
             ..v1::Facts::default()
-        }; limits::GPUS + 1];
+        };
         let workload = v1::Workload {
             command: long(),
             ..v1::Workload::default()
