@@ -7,7 +7,7 @@ mod nodes;
 mod pools;
 mod requests;
 
-use super::cycle::Rehearsal;
+use super::cycle::{Control, Rehearsal};
 use super::journal::{Change, Journal};
 use super::view::FleetView;
 use super::wake::Wake;
@@ -84,6 +84,8 @@ pub(super) fn invalid(field: &'static str, message: impl Into<String>) -> Comman
 
 /// A change that met another one is tried again this often.
 const ATTEMPTS: usize = 5;
+/// Fresh plans that may be waited for at once.
+const REHEARSALS: usize = 16;
 /// How long [`Commands::fresh_view`] waits for a cycle.
 const FRESH: Duration = Duration::from_secs(5);
 
@@ -96,6 +98,23 @@ pub struct Commands {
     pub(super) view: watch::Receiver<Arc<FleetView>>,
     pub(super) wake: Wake,
     pub(super) rehearse: mpsc::Sender<oneshot::Sender<Rehearsal>>,
+}
+
+impl Control {
+    /// People's hands on this fleet, and where their wishes for a fresh plan come out: for [`super::run`].
+    #[must_use]
+    pub fn commands(&self) -> (Commands, mpsc::Receiver<oneshot::Sender<Rehearsal>>) {
+        let (rehearse, rehearsals) = mpsc::channel(REHEARSALS);
+        let commands = Commands {
+            journal: self.journal.clone(),
+            config: self.config.clone(),
+            clock: self.clock.clone(),
+            view: self.views(),
+            wake: self.wake(),
+            rehearse,
+        };
+        (commands, rehearsals)
+    }
 }
 
 impl Commands {

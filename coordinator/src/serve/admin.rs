@@ -4,7 +4,6 @@
 
 mod desk;
 mod events;
-mod explain;
 mod refusal;
 mod shown;
 
@@ -21,8 +20,7 @@ use drover_proto::v1::admin_service_server::{AdminService, AdminServiceServer};
 use drover_proto::{limits, v1};
 use futures::stream::BoxStream;
 use refusal::{named, refuse, text};
-use std::future::Future;
-use std::pin::Pin;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
@@ -34,39 +32,30 @@ const LINES_MOST: usize = 100_000;
 /// Bytes of one piece of a backup.
 const CHUNK: usize = 1024 * 1024;
 
-/// Makes a backup: store and CA key in one file sealed with the passphrase. Handed in by `app`.
-pub trait Backup: Send + Sync {
-    /// The file's bytes; an error is for the person who asked and names the fix.
-    fn sealed<'a>(
-        &'a self,
-        passphrase: &'a str,
-    ) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, Status>> + Send + 'a>>;
-}
-
 /// The service.
 pub struct Admin {
     commands: Commands,
     tokens: TokenDesk,
     identities: IdentityDesk,
-    backup: Arc<dyn Backup>,
+    state_dir: PathBuf,
     clock: Arc<dyn Clock>,
 }
 
 impl Admin {
-    /// Over these parts.
+    /// Over these parts; `state_dir` holds the CA key, for backups.
     #[must_use]
     pub fn new(
         commands: Commands,
         tokens: TokenDesk,
         identities: IdentityDesk,
-        backup: Arc<dyn Backup>,
+        state_dir: PathBuf,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             commands,
             tokens,
             identities,
-            backup,
+            state_dir,
             clock,
         }
     }
@@ -201,7 +190,13 @@ impl AdminService for Admin {
     async fn explain(&self, request: Request<v1::ExplainRequest>) -> Answer<v1::ExplainReply> {
         let subject = request.into_inner().subject;
         text("subject", &subject, limits::NAME_BYTES)?;
-        explain::explain(&self.commands.view(), &subject, self.clock.wall()).map(Response::new)
+        let said = self.commands.explain(&subject).map_err(refuse)?;
+        Ok(Response::new(v1::ExplainReply {
+            kind: said.kind.to_owned(),
+            name: said.name,
+            summary: said.summary,
+            lines: said.lines,
+        }))
     }
 
     type EventsStream = BoxStream<'static, Result<v1::Event, Status>>;

@@ -1,8 +1,9 @@
 //! The longer wishes of the admin service: drains, tokens, revocation, certificates, backups. Used by `serve/admin`.
 
-use super::refusal::{identity, named, refuse, text, token};
+use super::refusal::{identity, named, refuse, sealing, text, token};
 use super::shown::kind_of;
 use super::{Admin, Answer, BackupStream, CHUNK, given, span};
+use crate::adapters::backup;
 use crate::adapters::ca::identity::parse_role;
 use crate::adapters::tokens::TokenWish;
 use crate::control::commands::{CommandError, DrainWish};
@@ -99,7 +100,9 @@ impl Admin {
     /// Makes a backup.
     pub(super) async fn seal(&self, by: String, wish: v1::BackupRequest) -> Answer<BackupStream> {
         text("passphrase", &wish.passphrase, limits::TEXT_BYTES)?;
-        let bytes = self.backup.sealed(&wish.passphrase).await?;
+        let store = self.commands.journal().store();
+        let made = backup::create(store.as_ref(), &self.state_dir, &wish.passphrase).await;
+        let bytes = made.map_err(sealing)?;
         let mut change = Change::new();
         change.audit(
             &by,

@@ -1,6 +1,7 @@
 //! Why a wish was refused, as a status whose text names the field and the fix. Used by `serve/admin`. What is broken
 //! inside is logged with its cause and told without.
 
+use crate::adapters::backup::BackupError;
 use crate::control::commands::CommandError;
 use crate::ports::store::CommitError;
 use crate::serve::convert::requests::short;
@@ -62,6 +63,14 @@ pub fn identity(error: IdentityError) -> Status {
         IdentityError::Broken(_) | IdentityError::Read(_) => {
             broken(&error, "the record cannot be read")
         }
+    }
+}
+
+/// Of a backup.
+pub fn sealing(error: BackupError) -> Status {
+    match error {
+        BackupError::Passphrase => Status::invalid_argument(format!("passphrase: {error}")),
+        _ => broken(&error, "the backup cannot be made"),
     }
 }
 
