@@ -78,6 +78,10 @@ pub struct PoolReading {
     pub read_at: UnixMs,
 }
 
+/// [`ActuateError::code`] of an ask that may have been taken although its answer is missing. Its launch stays intended
+/// and is settled with [`Actuator::settle`]; to drop it or to ask with another token would ask twice (I4).
+pub const OUTCOME_UNKNOWN: &str = "OutcomeUnknown";
+
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -156,4 +160,9 @@ pub trait Actuator: Send + Sync {
     /// Ends exactly this instance and lowers the wanted size with it (or powers the host off). Only ever called for a
     /// drained node of an owned pool.
     async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError>;
+    /// Brings the provider's guards up to date: scale-in protection on every member, the owner tag. Called for owned
+    /// pools that are not in `observe`; `launch`, `settle` and `leave` do the same first.
+    async fn guard(&self, _pool: &PoolId) -> Result<(), ActuateError> {
+        Ok(())
+    }
 }

@@ -1,0 +1,152 @@
+//! Pools that are EC2 Auto Scaling groups, driven as the house plan's section on them says.
+//!
+//! Made by `app` with an [`AwsApi`]; called by `control` through [`Actuator`]. Growing is LaunchInstances, or
+//! SetDesiredCapacity where that cannot be used; leaving is TerminateInstanceInAutoScalingGroup by id with decrement.
+//! The desired capacity is never lowered in any other way, scale-in protection is never taken off, and no group is
+//! changed that does not carry our owner tag.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use drover_aws::{AwsApi, GroupName, Region};
+use drover_core::model::{FailureKind, InstanceId, MicroUsd, PoolId, PoolKind, UnixMs};
+
+use crate::config::{PoolConfig, PoolSource};
+use crate::ports::actuate::{ActuateError, Actuator, LaunchOrder, LaunchOutcome, PoolReading};
+use crate::ports::clock::Clock;
+
+mod catalogue;
+mod convert;
+mod grow;
+mod journal;
+mod leave;
+mod memory;
+mod observe;
+mod owner;
+mod prepare;
+mod reading;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+pub use owner::{BadOwner, FREEZE_TAG, OWNER_TAG, Owner, UNCLAIMED};
+
+/// A pool and its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AsgPool {
+    /// The pool.
+    pub pool: PoolId,
+    /// Where its group lives.
+    pub region: Region,
+    /// Its group.
+    pub group: GroupName,
+    /// USD per hour by instance type, before the compiled-in prices.
+    pub prices: BTreeMap<String, MicroUsd>,
+}
+
+impl AsgPool {
+    /// From the config; nothing for pools of another kind.
+    #[must_use]
+    pub fn of(config: &PoolConfig) -> Option<Self> {
+        let PoolSource::Asg(asg) = &config.source else {
+            return None;
+        };
+        Some(Self {
+            pool: config.name.clone(),
+            region: Region::new(asg.region.clone()),
+            group: GroupName::new(asg.group.clone()),
+            prices: config.prices.clone(),
+        })
+    }
+}
+
+/// The adapter.
+pub struct AsgActuator<A> {
+    api: A,
+    owner: Owner,
+    pools: BTreeMap<PoolId, AsgPool>,
+    memories: BTreeMap<PoolId, memory::PoolMemory>,
+    catalogue: catalogue::Catalogue,
+    clock: Arc<dyn Clock>,
+    pause: Duration,
+}
+
+impl<A: AwsApi> AsgActuator<A> {
+    /// The adapter for these pools.
+    pub fn new(
+        api: A,
+        owner: Owner,
+        pools: impl IntoIterator<Item = AsgPool>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let pools: BTreeMap<PoolId, AsgPool> =
+            pools.into_iter().map(|p| (p.pool.clone(), p)).collect();
+        let memories = pools
+            .keys()
+            .map(|id| (id.clone(), memory::PoolMemory::default()))
+            .collect();
+        Self {
+            api,
+            owner,
+            pools,
+            memories,
+            catalogue: catalogue::Catalogue::default(),
+            clock,
+            pause: grow::PAUSE,
+        }
+    }
+
+    /// The same with another pause before a call is repeated; it doubles each time.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    fn memory(&self, pool: &AsgPool) -> &memory::PoolMemory {
+        // Made together with the pools.
+        &self.memories[&pool.pool]
+    }
+
+    fn pool(&self, id: &PoolId) -> Result<&AsgPool, ActuateError> {
+        let nobodys = || convert::refused(FailureKind::Config, "", format!("{id} is no asg pool"));
+        self.pools.get(id).ok_or_else(nobodys)
+    }
+}
+
+#[async_trait]
+impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
+    fn kind(&self) -> PoolKind {
+        PoolKind::Asg
+    }
+
+    async fn read(&self, pools: &[PoolId]) -> Vec<(PoolId, Result<PoolReading, ActuateError>)> {
+        self.read_pools(pools).await
+    }
+
+    async fn launch(&self, order: &LaunchOrder) -> Result<LaunchOutcome, ActuateError> {
+        self.grow(self.pool(&order.pool)?, order).await
+    }
+
+    async fn settle(
+        &self,
+        order: &LaunchOrder,
+        known: &[InstanceId],
+        now: UnixMs,
+    ) -> Result<LaunchOutcome, ActuateError> {
+        self.find_out(self.pool(&order.pool)?, order, known, now)
+            .await
+    }
+
+    async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {
+        self.let_go(self.pool(pool)?, instance).await
+    }
+
+    async fn guard(&self, pool: &PoolId) -> Result<(), ActuateError> {
+        let pool = self.pool(pool)?;
+        let mut flight = self.memory(pool).flight.lock().await;
+        self.prepare(pool, &mut flight).await.map(|_| ())
+    }
+}

@@ -1,0 +1,94 @@
+//! From AWS's words to the port's.
+//!
+//! Called by the rest of the adapter. Wire types end here.
+
+use drover_aws::{AwsError, FailureKind as AwsKind, Member, MemberState};
+use drover_core::model::{FailureKind, InstanceId, OfferingId, PoolId, UnixMs};
+
+use crate::ports::actuate::{ActuateError, Instance, InstanceState, OUTCOME_UNKNOWN};
+
+/// The kind that decides the response.
+pub(super) fn kind(kind: AwsKind) -> FailureKind {
+    match kind {
+        AwsKind::Shortage | AwsKind::Unsupported => FailureKind::Shortage,
+        // The group's own bounds are a limit like an account's: hold at what was reached, ask elsewhere.
+        AwsKind::Quota | AwsKind::GroupLimit => FailureKind::Quota,
+        AwsKind::Price => FailureKind::Price,
+        AwsKind::Config | AwsKind::Gone => FailureKind::Config,
+        AwsKind::Permission => FailureKind::Permission,
+        AwsKind::Suspended => FailureKind::Suspended,
+        AwsKind::Throttle => FailureKind::Throttle,
+        AwsKind::IdempotentInProgress
+        | AwsKind::TokenMismatch
+        | AwsKind::Contention
+        | AwsKind::UnparsableReply
+        | AwsKind::Transient => FailureKind::Transient,
+    }
+}
+
+/// A failed call.
+pub(super) fn failed(error: &AwsError) -> ActuateError {
+    ActuateError {
+        kind: kind(error.kind),
+        code: error.code.clone().unwrap_or_default(),
+        message: error.to_string(),
+    }
+}
+
+/// An ask that may have been taken: it is to be settled and not to be made anew.
+pub(super) fn unknown(error: &AwsError) -> ActuateError {
+    ActuateError {
+        kind: FailureKind::Transient,
+        code: OUTCOME_UNKNOWN.to_owned(),
+        message: format!("the outcome is not known: {error}"),
+    }
+}
+
+/// A refusal of our own.
+pub(super) fn refused(kind: FailureKind, code: &str, message: String) -> ActuateError {
+    ActuateError {
+        kind,
+        code: code.to_owned(),
+        message,
+    }
+}
+
+/// The id of an offering; an empty zone means that the group chooses.
+pub(super) fn offering_id(
+    pool: &PoolId,
+    instance_type: &str,
+    zone: &str,
+    market: &str,
+) -> OfferingId {
+    OfferingId::new(format!("{pool}/{instance_type}/{zone}/{market}"))
+}
+
+/// A member as an instance; nothing for the warm pool, which holds no capacity.
+pub(super) fn instance(
+    member: &Member,
+    offering: Option<OfferingId>,
+    launched: Option<UnixMs>,
+) -> Option<Instance> {
+    let state = match member.state {
+        MemberState::Pending => InstanceState::Pending,
+        MemberState::InService | MemberState::Standby | MemberState::Other(_) => {
+            InstanceState::Running
+        }
+        MemberState::Detaching | MemberState::Terminating => InstanceState::Leaving,
+        MemberState::Warmed(_) => return None,
+    };
+    Some(Instance {
+        id: InstanceId::new(member.id.as_str()),
+        state,
+        offering,
+        zone: member.zone.clone().unwrap_or_default(),
+        instance_type: member.instance_type.clone().unwrap_or_default(),
+        protected: Some(member.protected),
+        launched,
+    })
+}
+
+/// AWS's time as ours; nothing before 1970.
+pub(super) fn unix_ms(at: i64) -> Option<UnixMs> {
+    u64::try_from(at).ok().map(UnixMs)
+}

@@ -1,0 +1,398 @@
+//! Asks for capacity: LaunchInstances where the group can be asked so, else SetDesiredCapacity.
+//!
+//! Called through the port, for an order whose intent is committed. A repetition with the same token never asks
+//! twice. When it ends without knowing, it says so (`OUTCOME_UNKNOWN`) and `settle` finds out.
+
+use std::time::Duration;
+
+use drover_aws::{
+    AwsApi, AwsError, ClientToken, FailureKind as AwsKind, Group, LaunchAsk, LaunchPlace,
+    LaunchReply,
+};
+use drover_core::model::{FailureKind, InstanceId};
+use fail::fail_point;
+
+use super::journal::{ASK_TAG, Ask};
+use super::memory::Flight;
+use super::reading::no_launch_instances;
+use super::{AsgActuator, AsgPool, convert};
+use crate::ports::actuate::{
+    ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN, ProviderFailure, Way,
+};
+
+/// How often one ask is repeated with the same token before its outcome counts as unknown.
+const ATTEMPTS: u32 = 4;
+
+/// How LaunchInstances ended.
+pub(super) enum Launched {
+    /// With an answer.
+    Answered(LaunchOutcome),
+    /// AWS does not let this group or caller use it, and nothing was launched.
+    NotThisWay(AwsError),
+}
+
+impl<A: AwsApi> AsgActuator<A> {
+    pub(super) async fn grow(
+        &self,
+        pool: &AsgPool,
+        order: &LaunchOrder,
+    ) -> Result<LaunchOutcome, ActuateError> {
+        let memory = self.memory(pool);
+        let mut flight = memory.flight.lock().await;
+        if let Some(token) = flight.unsettled.as_ref().filter(|t| **t != order.token) {
+            let text = format!("the ask {token} of group {} is not settled yet", pool.group);
+            return Err(convert::refused(FailureKind::Transient, "", text));
+        }
+        let group = self.prepare(pool, &mut flight).await?;
+        if let Some(reason) = group.suspended.get("Launch") {
+            let text = format!("Launch is suspended in group {}: {reason}", pool.group);
+            return Err(convert::refused(FailureKind::Suspended, "", text));
+        }
+        let Some(zone) = self.zone_of(pool, order).await else {
+            let text = format!(
+                "group {} has no offering {} any more",
+                pool.group, order.offering
+            );
+            return Err(convert::refused(
+                FailureKind::Transient,
+                "StaleOffering",
+                text,
+            ));
+        };
+        let place = place(&group, &zone);
+        let barred = memory
+            .seen()
+            .no_launch(self.clock.mono())
+            .map(str::to_owned);
+        let mut why = no_launch_instances(&group).map(str::to_owned).or(barred);
+        if why.is_none() && place.is_none() && group.zones.len() > 1 {
+            why = Some("the offering names no zone".to_owned());
+        }
+        if why.is_none() {
+            let wanted = flight.wanted(&group, self.clock.mono());
+            if wanted.saturating_add(order.count) > group.max {
+                let text = format!(
+                    "group {} has {wanted} of at most {}, {} more were asked",
+                    pool.group, group.max, order.count
+                );
+                return Err(convert::refused(FailureKind::Quota, "", text));
+            }
+            match self.launch_instances(pool, order, place, &zone).await? {
+                Launched::Answered(outcome) => {
+                    flight.raised(wanted.saturating_add(outcome.granted), self.clock.mono());
+                    return Ok(outcome);
+                }
+                Launched::NotThisWay(error) => {
+                    tracing::warn!(pool = %pool.pool, %error, "LaunchInstances is refused, SetDesiredCapacity takes its place");
+                    memory
+                        .seen()
+                        .refuse_launch(self.clock.mono(), error.to_string());
+                }
+            }
+        }
+        self.raise(pool, order, &group, &mut flight).await
+    }
+
+    /// The zone of the order's offering, read from AWS first when this process has not seen the offering.
+    pub(super) async fn zone_of(&self, pool: &AsgPool, order: &LaunchOrder) -> Option<String> {
+        let known = || self.memory(pool).seen().zones.get(&order.offering).cloned();
+        if let Some(zone) = known() {
+            return Some(zone);
+        }
+        self.read_pools(std::slice::from_ref(&pool.pool)).await;
+        known()
+    }
+
+    /// LaunchInstances in chunks, each with a token of its own that follows from the order's.
+    pub(super) async fn launch_instances(
+        &self,
+        pool: &AsgPool,
+        order: &LaunchOrder,
+        place: Option<LaunchPlace>,
+        zone: &str,
+    ) -> Result<Launched, ActuateError> {
+        let mut outcome = LaunchOutcome {
+            way: Way::LaunchInstances,
+            instances: Vec::new(),
+            granted: 0,
+            failures: Vec::new(),
+        };
+        let mut left = order.count;
+        let mut chunk = 0;
+        while left > 0 {
+            let count = left.min(LaunchAsk::MAX_COUNT);
+            let token = if chunk == 0 {
+                order.token.clone()
+            } else {
+                format!("{}-{chunk}", order.token)
+            };
+            let ask = LaunchAsk {
+                group: pool.group.clone(),
+                count,
+                place: place.clone(),
+                token: ClientToken::new(token),
+            };
+            match self.ask(pool, &ask).await {
+                Ok(reply) => self.take(pool, order, zone, &ask, reply, &mut outcome),
+                Err(error) if error.may_have_applied => return Err(convert::unknown(&error)),
+                Err(error) if chunk == 0 && bars_the_way(&error) => {
+                    return Ok(Launched::NotThisWay(error));
+                }
+                Err(error) if outcome.granted == 0 => return Err(convert::failed(&error)),
+                Err(error) => {
+                    // What the chunks before gave stands.
+                    outcome.failures.push(ProviderFailure {
+                        id: ask.token.to_string(),
+                        offering: Some(order.offering.clone()),
+                        kind: convert::kind(error.kind),
+                        message: error.to_string(),
+                        at: self.clock.wall(),
+                    });
+                    break;
+                }
+            }
+            if !outcome.failures.is_empty() {
+                break;
+            }
+            left -= count;
+            chunk += 1;
+        }
+        Ok(Launched::Answered(outcome))
+    }
+
+    /// One call, repeated with the same token while its outcome is open.
+    async fn ask(&self, pool: &AsgPool, ask: &LaunchAsk) -> Result<LaunchReply, AwsError> {
+        let mut attempt = 1;
+        let mut open = false;
+        loop {
+            let answer = self.api.launch_instances(&pool.region, ask).await;
+            fail_point!("asg-launch-asked", |_| Err(lost(
+                pool,
+                drover_aws::Call::LaunchInstances
+            )));
+            let error = match answer {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            open |= error.may_have_applied;
+            if attempt == ATTEMPTS || !passes(&error) {
+                // A later refusal says nothing about an earlier call without an answer.
+                return Err(AwsError {
+                    may_have_applied: open,
+                    ..error
+                });
+            }
+            self.wait(attempt).await;
+            attempt += 1;
+        }
+    }
+
+    fn take(
+        &self,
+        pool: &AsgPool,
+        order: &LaunchOrder,
+        zone: &str,
+        ask: &LaunchAsk,
+        reply: LaunchReply,
+        outcome: &mut LaunchOutcome,
+    ) {
+        let ids = reply.instance_ids();
+        outcome.granted = outcome
+            .granted
+            .saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
+        outcome
+            .instances
+            .extend(ids.iter().map(|id| InstanceId::new(id.as_str())));
+        for (n, refused) in reply.refused.into_iter().enumerate() {
+            let elsewhere = refused
+                .zone
+                .as_deref()
+                .is_some_and(|z| !zone.is_empty() && z != zone);
+            outcome.failures.push(ProviderFailure {
+                id: format!("{}/{n}", ask.token),
+                offering: Some(order.offering.clone()).filter(|_| !elsewhere),
+                kind: convert::kind(refused.class.kind),
+                message: refused.code.map_or(refused.message.clone(), |code| {
+                    format!("{code}: {}", refused.message)
+                }),
+                at: self.clock.wall(),
+            });
+        }
+        let missing = ask
+            .count
+            .saturating_sub(u32::try_from(ids.len()).unwrap_or(u32::MAX));
+        if missing > 0 && outcome.failures.is_empty() {
+            // AWS gave fewer and no reason: to ask on at once would be a creep without end.
+            outcome.failures.push(ProviderFailure {
+                id: format!("{}/short", ask.token),
+                offering: Some(order.offering.clone()),
+                kind: FailureKind::Shortage,
+                message: format!(
+                    "LaunchInstances gave {} of {} without a reason in {}",
+                    ids.len(),
+                    ask.count,
+                    pool.group
+                ),
+                at: self.clock.wall(),
+            });
+        }
+    }
+
+    /// SetDesiredCapacity: an absolute target, written on the group before it is set.
+    async fn raise(
+        &self,
+        pool: &AsgPool,
+        order: &LaunchOrder,
+        group: &Group,
+        flight: &mut Flight,
+    ) -> Result<LaunchOutcome, ActuateError> {
+        let base = flight.wanted(group, self.clock.mono());
+        let target = base.saturating_add(order.count).min(group.max);
+        if target <= base {
+            let text = format!("group {} has {base} of at most {}", pool.group, group.max);
+            return Err(convert::refused(FailureKind::Quota, "", text));
+        }
+        let ask = Ask {
+            token: order.token.clone(),
+            base,
+            target,
+        };
+        let noted = self
+            .api
+            .tag_group(&pool.region, &pool.group, ASK_TAG, &ask.tag())
+            .await;
+        noted.map_err(|e| convert::failed(&e))?;
+        flight.unsettled = Some(order.token.clone());
+        fail_point!("asg-desired-noted", |_| Err(convert::unknown(&lost(
+            pool,
+            drover_aws::Call::CreateOrUpdateTags
+        ))));
+        let set = self.set(pool, &ask, flight).await;
+        if set.as_ref().err().is_none_or(|e| e.code != OUTCOME_UNKNOWN) {
+            flight.unsettled = None;
+        }
+        set.map(|()| self.raised(order, &ask))
+    }
+
+    /// Sets an ask's target, again if need be: it is absolute.
+    pub(super) async fn set(
+        &self,
+        pool: &AsgPool,
+        ask: &Ask,
+        flight: &mut Flight,
+    ) -> Result<(), ActuateError> {
+        let mut attempt = 1;
+        let mut open = false;
+        loop {
+            let answer = self
+                .api
+                .set_desired_capacity(&pool.region, &pool.group, ask.target)
+                .await;
+            fail_point!("asg-desired-asked", |_| Err(convert::unknown(&lost(
+                pool,
+                drover_aws::Call::SetDesiredCapacity
+            ))));
+            let Err(error) = answer else {
+                flight.raised(ask.target, self.clock.mono());
+                return Ok(());
+            };
+            open |= error.may_have_applied;
+            if error.may_have_applied
+                && self
+                    .describe(pool)
+                    .await
+                    .is_ok_and(|group| group.desired >= ask.target)
+            {
+                flight.raised(ask.target, self.clock.mono());
+                return Ok(());
+            }
+            if attempt == ATTEMPTS || !passes(&error) {
+                return Err(if open {
+                    convert::unknown(&error)
+                } else {
+                    convert::failed(&error)
+                });
+            }
+            self.wait(attempt).await;
+            attempt += 1;
+        }
+    }
+
+    /// The outcome of an ask that AWS has taken. No ids yet: the group will tell.
+    pub(super) fn raised(&self, order: &LaunchOrder, ask: &Ask) -> LaunchOutcome {
+        let mut failures = Vec::new();
+        if ask.count() < order.count {
+            failures.push(ProviderFailure {
+                id: format!("{}/max", order.token),
+                offering: Some(order.offering.clone()),
+                kind: FailureKind::Quota,
+                message: format!("the group's maximum lets it grow to {} only", ask.target),
+                at: self.clock.wall(),
+            });
+        }
+        LaunchOutcome {
+            way: Way::SetDesiredCapacity,
+            instances: Vec::new(),
+            granted: ask.count(),
+            failures,
+        }
+    }
+
+    async fn wait(&self, attempt: u32) {
+        tokio::time::sleep(self.pause.saturating_mul(1 << attempt.min(4))).await;
+    }
+}
+
+/// Where a launch goes; a group of one zone needs no word.
+pub(super) fn place(group: &Group, zone: &str) -> Option<LaunchPlace> {
+    let zone = if zone.is_empty() && group.zones.len() == 1 {
+        group.zones[0].as_str()
+    } else {
+        zone
+    };
+    (!zone.is_empty()).then(|| LaunchPlace::Zone(zone.to_owned()))
+}
+
+/// Whether the same call may go better in a moment.
+fn passes(error: &AwsError) -> bool {
+    let kinds = [
+        AwsKind::IdempotentInProgress,
+        AwsKind::Contention,
+        AwsKind::Transient,
+        AwsKind::UnparsableReply,
+    ];
+    kinds.contains(&error.kind)
+}
+
+/// Whether AWS refuses LaunchInstances as such, so that the other way is to be tried.
+pub(super) fn bars_the_way(error: &AwsError) -> bool {
+    let codes = [
+        "InvalidAction",
+        "UnsupportedOperation",
+        "UnknownOperationException",
+    ];
+    error.kind == AwsKind::Permission
+        && error
+            .code
+            .as_deref()
+            .is_some_and(|c| c.starts_with("AccessDenied") || c == "UnauthorizedOperation")
+        || error.code.as_deref().is_some_and(|c| codes.contains(&c))
+}
+
+/// What a crash or a lost reply looks like, for fail points.
+#[cfg_attr(
+    not(feature = "failpoints"),
+    expect(dead_code, reason = "only fail points lose replies")
+)]
+fn lost(pool: &AsgPool, call: drover_aws::Call) -> AwsError {
+    AwsError::unreported(
+        call,
+        &pool.region,
+        AwsKind::Transient,
+        "a fail point".to_owned(),
+        true,
+    )
+}
+
+/// The pause before the first repetition.
+pub(super) const PAUSE: Duration = Duration::from_millis(500);

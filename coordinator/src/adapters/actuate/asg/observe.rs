@@ -1,0 +1,228 @@
+//! Reads pools: one batch of describes per region, each region for itself.
+//!
+//! Called through the port. It changes nothing in AWS.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use drover_aws::{Activities, AwsApi, Group, InstanceId, Region};
+use drover_core::model::{FailureKind, Millis, PoolId, UnixMs};
+use futures::StreamExt;
+use futures::future::{BoxFuture, join_all};
+use futures::stream;
+
+use super::reading::{self, Read};
+use super::{AsgActuator, AsgPool, convert};
+use crate::ports::actuate::{ActuateError, PoolReading};
+
+/// Longest time for one region.
+const REGION_DEADLINE: Duration = Duration::from_secs(30);
+/// Groups of one region whose activities and types are read at once.
+const AT_ONCE: usize = 8;
+/// Without anything missing, activities are read this often: they also tell what AWS does by itself.
+const ACTIVITIES_EVERY: Millis = Millis::minutes(1);
+/// How far back the first reading looks. Older failures are in the capacity memory.
+const FIRST_LOOK: Millis = Millis::minutes(5);
+
+type Outcome = Result<PoolReading, ActuateError>;
+
+impl<A: AwsApi> AsgActuator<A> {
+    pub(super) async fn read_pools(&self, pools: &[PoolId]) -> Vec<(PoolId, Outcome)> {
+        let mut regions: BTreeMap<Region, Vec<&AsgPool>> = BTreeMap::new();
+        for pool in pools.iter().filter_map(|id| self.pools.get(id)) {
+            regions.entry(pool.region.clone()).or_default().push(pool);
+        }
+        let mut reads: Vec<BoxFuture<'_, Vec<(PoolId, Outcome)>>> = Vec::new();
+        for (region, pools) in regions {
+            reads.push(Box::pin(self.read_region_in_time(region, pools)));
+        }
+        let mut found: BTreeMap<PoolId, Outcome> =
+            join_all(reads).await.into_iter().flatten().collect();
+        pools
+            .iter()
+            .map(|id| {
+                let nobodys = || {
+                    Err(convert::refused(
+                        FailureKind::Config,
+                        "",
+                        format!("{id} is no asg pool"),
+                    ))
+                };
+                (id.clone(), found.remove(id).unwrap_or_else(nobodys))
+            })
+            .collect()
+    }
+
+    async fn read_region_in_time(
+        &self,
+        region: Region,
+        pools: Vec<&AsgPool>,
+    ) -> Vec<(PoolId, Outcome)> {
+        let ids: Vec<PoolId> = pools.iter().map(|p| p.pool.clone()).collect();
+        match tokio::time::timeout(REGION_DEADLINE, self.read_region(&region, pools)).await {
+            Ok(read) => read,
+            Err(_) => {
+                let text = format!(
+                    "{region} did not answer within {} s",
+                    REGION_DEADLINE.as_secs()
+                );
+                let late = convert::refused(FailureKind::Transient, "", text);
+                ids.into_iter().map(|id| (id, Err(late.clone()))).collect()
+            }
+        }
+    }
+
+    async fn read_region(&self, region: &Region, pools: Vec<&AsgPool>) -> Vec<(PoolId, Outcome)> {
+        let names: Vec<_> = pools.iter().map(|p| p.group.clone()).collect();
+        let groups = match self.api.describe_groups(region, &names).await {
+            Ok(groups) => groups,
+            Err(error) => {
+                let failed = convert::failed(&error);
+                return pools
+                    .into_iter()
+                    .map(|p| (p.pool.clone(), Err(failed.clone())))
+                    .collect();
+            }
+        };
+        self.learn_launch_times(region, &pools, groups.values())
+            .await;
+        let mut reads: Vec<BoxFuture<'_, (PoolId, Outcome)>> = Vec::new();
+        for pool in pools {
+            reads.push(Box::pin(self.read_one(pool, groups.get(&pool.group))));
+        }
+        stream::iter(reads)
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await
+    }
+
+    async fn read_one(&self, pool: &AsgPool, group: Option<&Group>) -> (PoolId, Outcome) {
+        let outcome = match group {
+            Some(group) => Ok(self.read_group(pool, group).await),
+            None => Err(missing(pool)),
+        };
+        (pool.pool.clone(), outcome)
+    }
+
+    async fn read_group(&self, pool: &AsgPool, group: &Group) -> PoolReading {
+        let mut troubles = Vec::new();
+        let facts = match self
+            .catalogue
+            .facts(&self.api, &pool.region, group, self.clock.mono())
+            .await
+        {
+            Ok(facts) => facts,
+            Err(error) => {
+                troubles.push(format!("what the group launches cannot be read: {error}"));
+                Default::default()
+            }
+        };
+        let activities = self.new_activities(pool, group, &mut troubles).await;
+        let now = self.clock.wall();
+        let mut seen = self.memory(pool).seen();
+        let (mut reading, zones) = reading::reading(&Read {
+            pool,
+            owner: &self.owner,
+            group,
+            facts: &facts,
+            activities: &activities,
+            launched: &seen.launched,
+            no_launch: seen.no_launch(self.clock.mono()),
+            now,
+        });
+        seen.zones.extend(zones);
+        reading.warnings.extend(troubles);
+        reading
+    }
+
+    /// Activities since the last look; none when it is not time for one.
+    async fn new_activities(
+        &self,
+        pool: &AsgPool,
+        group: &Group,
+        troubles: &mut Vec<String>,
+    ) -> Activities {
+        let now = self.clock.mono();
+        let last = self.memory(pool).seen().activities;
+        let due =
+            group.coming() > 0 || last.is_none_or(|(at, _)| now.minus(at) >= ACTIVITIES_EVERY);
+        if !due {
+            return Activities::default();
+        }
+        let first = self.clock.wall().0.saturating_sub(FIRST_LOOK.0);
+        let since = last.map_or(i64::try_from(first).unwrap_or(0), |(_, since)| since);
+        match self
+            .api
+            .describe_activities(&pool.region, &pool.group, since)
+            .await
+        {
+            Ok(found) => {
+                if !found.complete {
+                    troubles.push(
+                        "more activities than are read in one go: some failures may be missing"
+                            .to_owned(),
+                    );
+                }
+                // From the oldest that is still at work: its end is still to be seen. Repetitions are told by id.
+                let open = found
+                    .items
+                    .iter()
+                    .filter(|a| matches!(a.status, drover_aws::ActivityStatus::Running(_)));
+                let oldest_open = open.filter_map(|a| a.started_unix_ms).min();
+                let newest = found.items.iter().filter_map(|a| a.started_unix_ms).max();
+                let next = oldest_open.or(newest).map_or(since, |at| at.max(since));
+                self.memory(pool).seen().activities = Some((now, next));
+                found
+            }
+            Err(error) => {
+                troubles.push(format!("activities cannot be read: {error}"));
+                Activities::default()
+            }
+        }
+    }
+
+    /// Asks EC2 once for each member when it was launched; what cannot be read stays unknown.
+    async fn learn_launch_times(
+        &self,
+        region: &Region,
+        pools: &[&AsgPool],
+        groups: impl Iterator<Item = &Group>,
+    ) {
+        let by_name: BTreeMap<_, _> = pools.iter().map(|p| (p.group.clone(), *p)).collect();
+        let mut wanted: BTreeMap<InstanceId, &AsgPool> = BTreeMap::new();
+        for group in groups {
+            let Some(pool) = by_name.get(&group.name) else {
+                continue;
+            };
+            let mut seen = self.memory(pool).seen();
+            seen.launched
+                .retain(|id, _| group.members.iter().any(|m| m.id == *id));
+            let new = group
+                .members
+                .iter()
+                .filter(|m| !seen.launched.contains_key(&m.id));
+            wanted.extend(new.map(|m| (m.id.clone(), *pool)));
+        }
+        if wanted.is_empty() {
+            return;
+        }
+        let ids: Vec<InstanceId> = wanted.keys().cloned().collect();
+        match self.api.describe_instances(region, &ids).await {
+            Ok(found) => {
+                for (id, instance) in found {
+                    let at: Option<UnixMs> = instance.launched_unix_ms.and_then(convert::unix_ms);
+                    if let (Some(pool), Some(at)) = (wanted.get(&id), at) {
+                        self.memory(pool).seen().launched.insert(id, at);
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%region, %error, "launch times cannot be read"),
+        }
+    }
+}
+
+/// A group that AWS does not know.
+pub(super) fn missing(pool: &AsgPool) -> ActuateError {
+    let text = format!("there is no group {} in {}", pool.group, pool.region);
+    convert::refused(FailureKind::Config, "", text)
+}
