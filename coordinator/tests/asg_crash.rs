@@ -45,33 +45,31 @@ fn without_launch_instances() -> Scenario {
 /// One test, since fail points are the process's.
 #[tokio::test]
 async fn sc_30_a_crash_between_asked_and_recorded_asks_nothing_twice() {
+    let launch = ("asg-launch-asked", hidden(), Way::LaunchInstances);
+    let noted = (
+        "asg-desired-noted",
+        without_launch_instances(),
+        Way::SetDesiredCapacity,
+    );
+    let desired = (
+        "asg-desired-asked",
+        without_launch_instances(),
+        Way::SetDesiredCapacity,
+    );
+    let repeat = |name, (point, scenario, way), settles| (name, point, scenario, way, settles);
     let table = [
-        (
-            "c1-launch",
-            "asg-launch-asked",
-            hidden(),
-            Way::LaunchInstances,
-        ),
-        (
-            "c2-noted",
-            "asg-desired-noted",
-            without_launch_instances(),
-            Way::SetDesiredCapacity,
-        ),
-        (
-            "c3-desired",
-            "asg-desired-asked",
-            without_launch_instances(),
-            Way::SetDesiredCapacity,
-        ),
+        repeat("c1-launch", launch.clone(), true),
+        repeat("c2-launch", launch, false),
+        repeat("c3-noted", noted.clone(), true),
+        repeat("c4-noted", noted, false),
+        repeat("c5-desired", desired.clone(), true),
+        repeat("c6-desired", desired, false),
     ];
-    for (name, point, scenario, way) in table {
-        let field = Field::new(
-            &[(REGION, NewGroup::new(name, "g5.xlarge", &["us-east-1a"]))],
-            scenario,
-        )
-        .await;
+    for (name, point, scenario, way, settles) in table {
+        let group = NewGroup::new(name, "g5.xlarge", &["us-east-1a"]);
+        let field = Field::new(&[(REGION, group)], scenario).await;
         let intent = order(name, "us-east-1a", "t1", 3);
+        let second = order(name, "us-east-1a", "t2", 1);
 
         let crash = FailScenario::setup();
         fail::cfg(point, "return").expect("a fail point");
@@ -84,41 +82,38 @@ async fn sc_30_a_crash_between_asked_and_recorded_asks_nothing_twice() {
         assert_eq!(died.code, OUTCOME_UNKNOWN, "{point}: {died}");
         crash.teardown();
 
-        // The restart: settle the intent, then one more unit is demanded.
+        // The restart: the intent is settled or the same order is given again; then one more unit is demanded.
         let anew = field.adapter().await;
         assert!(
             field.read(&anew).await[0].instances.is_empty(),
             "{point}: nothing shows yet"
         );
-        let settled = anew
-            .settle(&intent, &[], field.now())
-            .await
-            .unwrap_or_else(|e| panic!("{point}: {e}"));
-        assert_eq!((settled.way, settled.granted), (way, 3), "{point}");
+        let again = async |order| {
+            let anew = field.adapter().await;
+            let outcome = if settles {
+                anew.settle(order, &[], field.now()).await
+            } else {
+                anew.launch(order).await
+            };
+            outcome.unwrap_or_else(|e| panic!("{name}: {e}"))
+        };
+        let settled = again(&intent).await;
+        assert_eq!((settled.way, settled.granted), (way, 3), "{name}");
         let more = anew
-            .launch(&order(name, "us-east-1a", "t2", 1))
+            .launch(&second)
             .await
-            .unwrap_or_else(|e| panic!("{point}: {e}"));
-        assert_eq!((more.way, more.granted), (way, 1), "{point}");
-        // Settled once more, as after a second crash before the record: nothing changes.
-        let again = field
-            .adapter()
-            .await
-            .settle(&order(name, "us-east-1a", "t2", 1), &[], field.now())
-            .await;
-        assert_eq!(
-            again.unwrap_or_else(|e| panic!("{point}: {e}")).granted,
-            1,
-            "{point}"
-        );
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!((more.way, more.granted), (way, 1), "{name}");
+        // Once more, as after a second crash before the record: nothing changes.
+        assert_eq!(again(&second).await.granted, 1, "{name}");
 
         let ledger = field.proxy.ledger();
         assert_eq!(
             ledger.launched(REGION, name),
             4,
-            "{point}: {:?}",
+            "{name}: {:?}",
             ledger.mutations
         );
-        assert!(ledger.ends.is_empty(), "{point}");
+        assert!(ledger.ends.is_empty(), "{name}");
     }
 }

@@ -44,6 +44,22 @@ pub(super) fn unknown(error: &AwsError) -> ActuateError {
     }
 }
 
+/// What a repetition met, while the first call's outcome is not known.
+pub(super) fn still_unknown(error: ActuateError) -> ActuateError {
+    if error.code == OUTCOME_UNKNOWN {
+        return error;
+    }
+    let message = format!(
+        "an earlier call of this ask may have been taken, and a repetition failed: {}",
+        error.message
+    );
+    ActuateError {
+        kind: FailureKind::Transient,
+        code: OUTCOME_UNKNOWN.to_owned(),
+        message,
+    }
+}
+
 /// A refusal of our own.
 pub(super) fn refused(kind: FailureKind, code: &str, message: String) -> ActuateError {
     ActuateError {

@@ -9,7 +9,7 @@ use drover_aws::{
     AwsApi, AwsError, ClientToken, FailureKind as AwsKind, Group, LaunchAsk, LaunchPlace,
     LaunchReply,
 };
-use drover_core::model::{FailureKind, InstanceId};
+use drover_core::model::{FailureKind, InstanceId, Millis};
 use fail::fail_point;
 
 use super::journal::{ASK_TAG, Ask};
@@ -20,6 +20,10 @@ use crate::ports::actuate::{
     ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN, ProviderFailure, Way,
 };
 
+/// Up to this age an order is taken for a first try: control asks at once after it has committed the intent.
+const FIRST_TRY: Millis = Millis::seconds(5);
+/// From this age on an ask is not repeated but settled by describing: AWS does not say how long it remembers a token.
+pub(super) const TOO_OLD: Millis = Millis::minutes(10);
 /// How often one ask is repeated with the same token before its outcome counts as unknown.
 const ATTEMPTS: u32 = 4;
 
@@ -39,12 +43,53 @@ impl<A: AwsApi> AsgActuator<A> {
     ) -> Result<LaunchOutcome, ActuateError> {
         let memory = self.memory(pool);
         let mut flight = memory.flight.lock().await;
+        let age = self.clock.wall().since(order.asked);
+        let repeated = flight.open.contains(&order.token) || age >= FIRST_TRY;
+        let outcome = if age >= TOO_OLD {
+            let text = format!(
+                "the ask is {} s old: it is settled and not repeated",
+                age.0 / 1000
+            );
+            Err(convert::refused(
+                FailureKind::Transient,
+                OUTCOME_UNKNOWN,
+                text,
+            ))
+        } else {
+            self.grow_in_turn(pool, order, repeated, &mut flight).await
+        };
+        // Whatever a repetition meets, it says nothing about the first call: that one is still to be settled.
+        let outcome = outcome.map_err(|e| {
+            if repeated {
+                convert::still_unknown(e)
+            } else {
+                e
+            }
+        });
+        match &outcome {
+            Err(error) if error.code == OUTCOME_UNKNOWN => flight.open.insert(order.token.clone()),
+            _ => flight.open.remove(&order.token),
+        };
+        outcome
+    }
+
+    async fn grow_in_turn(
+        &self,
+        pool: &AsgPool,
+        order: &LaunchOrder,
+        repeated: bool,
+        flight: &mut Flight,
+    ) -> Result<LaunchOutcome, ActuateError> {
         if let Some(token) = flight.unsettled.as_ref().filter(|t| **t != order.token) {
             let text = format!("the ask {token} of group {} is not settled yet", pool.group);
             return Err(convert::refused(FailureKind::Transient, "", text));
         }
-        let group = self.prepare(pool, &mut flight).await?;
-        if let Some(reason) = group.suspended.get("Launch") {
+        let group = self.prepare(pool, flight).await?;
+        if let Some(ask) = Ask::read(&group.tags).filter(|ask| ask.token == order.token) {
+            return self.repeat_desired(pool, order, &ask, &group, flight).await;
+        }
+        // A repetition is not held up: AWS answers it as it answered the first call.
+        if let Some(reason) = group.suspended.get("Launch").filter(|_| !repeated) {
             let text = format!("Launch is suspended in group {}: {reason}", pool.group);
             return Err(convert::refused(FailureKind::Suspended, "", text));
         }
@@ -60,6 +105,7 @@ impl<A: AwsApi> AsgActuator<A> {
             ));
         };
         let place = place(&group, &zone);
+        let memory = self.memory(pool);
         let barred = memory
             .seen()
             .no_launch(self.clock.mono())
@@ -69,19 +115,25 @@ impl<A: AwsApi> AsgActuator<A> {
             why = Some("the offering names no zone".to_owned());
         }
         if why.is_none() {
-            let wanted = flight.wanted(&group, self.clock.mono());
-            if wanted.saturating_add(order.count) > group.max {
-                let text = format!(
-                    "group {} has {wanted} of at most {}, {} more were asked",
-                    pool.group, group.max, order.count
-                );
-                return Err(convert::refused(FailureKind::Quota, "", text));
-            }
             match self.launch_instances(pool, order, place, &zone).await? {
                 Launched::Answered(outcome) => {
-                    flight.raised(wanted.saturating_add(outcome.granted), self.clock.mono());
+                    let now = self.clock.mono();
+                    let wanted = flight.wanted(&group, now);
+                    let there = |id: &InstanceId| {
+                        group.members.iter().any(|m| m.id.as_str() == id.as_str())
+                    };
+                    let new = outcome.instances.iter().filter(|id| !there(id)).count();
+                    let new = u32::try_from(new).unwrap_or(u32::MAX);
+                    // A repetition's instances may be in the desired capacity already.
+                    let floor = if repeated {
+                        wanted.max(group.live_count().saturating_add(new))
+                    } else {
+                        wanted.saturating_add(new)
+                    };
+                    flight.raised(floor, now);
                     return Ok(outcome);
                 }
+                Launched::NotThisWay(error) if repeated => return Err(convert::failed(&error)),
                 Launched::NotThisWay(error) => {
                     tracing::warn!(pool = %pool.pool, %error, "LaunchInstances is refused, SetDesiredCapacity takes its place");
                     memory
@@ -90,7 +142,26 @@ impl<A: AwsApi> AsgActuator<A> {
                 }
             }
         }
-        self.raise(pool, order, &group, &mut flight).await
+        self.raise(pool, order, &group, flight).await
+    }
+
+    /// An ask by SetDesiredCapacity that was noted before: its target is absolute and may be set again.
+    pub(super) async fn repeat_desired(
+        &self,
+        pool: &AsgPool,
+        order: &LaunchOrder,
+        ask: &Ask,
+        group: &Group,
+        flight: &mut Flight,
+    ) -> Result<LaunchOutcome, ActuateError> {
+        if group.desired < ask.target {
+            self.set(pool, ask, flight).await?;
+        }
+        if flight.unsettled.as_ref() == Some(&order.token) {
+            flight.unsettled = None;
+        }
+        flight.raised(ask.target.max(group.desired), self.clock.mono());
+        Ok(self.raised(order, ask))
     }
 
     /// The zone of the order's offering, read from AWS first when this process has not seen the offering.

@@ -3,7 +3,7 @@
 //! Used by `observe`, `grow`, `settle` and `leave`. [`Flight`] is behind the lock that lets one mutation of a group
 //! be at work at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use drover_aws::{Group, InstanceId};
@@ -21,6 +21,8 @@ pub(super) struct Flight {
     floor: Option<(Millis, u32)>,
     /// Token of an ask by SetDesiredCapacity whose outcome is not known: nothing leaves before it is settled.
     pub(super) unsettled: Option<String>,
+    /// Tokens of asks whose outcome is not known.
+    pub(super) open: BTreeSet<String>,
 }
 
 impl Flight {

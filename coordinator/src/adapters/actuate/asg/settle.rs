@@ -2,21 +2,19 @@
 //!
 //! Called through the port after a restart, and after an unknown outcome. The group's own note says which way was
 //! used: what it names was asked by SetDesiredCapacity, all else by LaunchInstances or not at all. An ask older than
-//! [`TOO_OLD`] is settled by describing and never by asking again, since AWS does not say how long it remembers a
+//! 10 minutes is settled by describing and never by asking again, since AWS does not say how long it remembers a
 //! token.
 
 use drover_aws::{AwsApi, Group};
 use drover_core::model::{FailureKind, InstanceId, Millis, UnixMs};
 
-use super::grow::{Launched, place};
+use super::grow::{Launched, TOO_OLD, place};
 use super::journal::Ask;
 use super::memory::Flight;
 use super::reading::no_launch_instances;
 use super::{AsgActuator, AsgPool, convert};
 use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN, Way};
 
-/// From this age on an ask is not repeated.
-const TOO_OLD: Millis = Millis::minutes(10);
 /// How far AWS's clock may be behind ours when launches since an ask are looked for.
 const CLOCK_SLACK: Millis = Millis::minutes(1);
 
@@ -47,6 +45,9 @@ impl<A: AwsApi> AsgActuator<A> {
                     .await
             }
         };
+        if outcome.is_ok() {
+            flight.open.remove(&order.token);
+        }
         if outcome.is_ok() && flight.unsettled.as_ref() == Some(&order.token) {
             flight.unsettled = None;
         }
@@ -62,9 +63,6 @@ impl<A: AwsApi> AsgActuator<A> {
         old: bool,
         flight: &mut Flight,
     ) -> Result<LaunchOutcome, ActuateError> {
-        if group.desired >= ask.target {
-            return Ok(self.raised(order, ask));
-        }
         if old {
             // Lowered since, or never set: what is wanted above the base is what came of it.
             let reached = group.desired.max(group.live_count()).min(ask.target);
@@ -74,8 +72,7 @@ impl<A: AwsApi> AsgActuator<A> {
                 ..self.raised(order, ask)
             });
         }
-        self.set(pool, ask, flight).await?;
-        Ok(self.raised(order, ask))
+        self.repeat_desired(pool, order, ask, group, flight).await
     }
 
     async fn settle_launch(

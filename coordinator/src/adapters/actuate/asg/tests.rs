@@ -379,6 +379,70 @@ async fn an_outcome_that_stays_unknown_is_said_to_be_so() {
 }
 
 #[tokio::test]
+async fn sc_30_a_repeated_order_never_changes_its_way_or_asks_twice() {
+    // LaunchInstances was taken, its answers are lost, and then the right to call it is gone.
+    let late = || Some(timeout(Call::LaunchInstances));
+    let denied = || Some(error(Call::LaunchInstances, 403, "AccessDenied", "no"));
+    let fake = Fake::of(vec![group("p4", &["a"])]);
+    fake.world().applied = true;
+    fake.fail(
+        Call::LaunchInstances,
+        vec![late(), late(), late(), late(), denied()],
+    );
+    let adapter = adapter(&fake);
+    for _ in 0..2 {
+        let failed = adapter
+            .launch(&order(2, "a", "t"))
+            .await
+            .expect_err("nobody knows");
+        assert_eq!(
+            (failed.kind, failed.code.as_str()),
+            (FailureKind::Transient, OUTCOME_UNKNOWN),
+            "{failed}"
+        );
+    }
+    // Frozen meanwhile: the ask stays open, it is not dropped.
+    let tag = |value: Option<&str>| {
+        let mut world = fake.world();
+        let tags = &mut world.groups.values_mut().next().expect("the group").tags;
+        match value {
+            Some(value) => drop(tags.insert("drover:freeze".into(), value.into())),
+            None => drop(tags.remove("drover:freeze")),
+        }
+    };
+    tag(Some("audit"));
+    let frozen = adapter
+        .launch(&order(2, "a", "t"))
+        .await
+        .expect_err("is frozen");
+    assert_eq!(frozen.code, OUTCOME_UNKNOWN, "{frozen}");
+    tag(None);
+    let outcome = adapter
+        .launch(&order(2, "a", "t"))
+        .await
+        .expect("the token answers");
+    assert_eq!((outcome.way, outcome.granted), (Way::LaunchInstances, 2));
+    assert!(
+        fake.mutations().iter().all(|m| m == "launch 2 a t"),
+        "{:?}",
+        fake.mutations()
+    );
+    assert_eq!(fake.world().instances.len(), 2);
+}
+
+#[tokio::test]
+async fn an_order_of_ten_minutes_is_not_repeated() {
+    let fake = Fake::of(vec![group("p4", &["a"])]);
+    let old = LaunchOrder {
+        asked: UnixMs(START - 600_000),
+        ..order(2, "a", "t")
+    };
+    let failed = adapter(&fake).launch(&old).await.expect_err("is too old");
+    assert_eq!(failed.code, OUTCOME_UNKNOWN, "{failed}");
+    assert!(fake.world().calls.is_empty());
+}
+
+#[tokio::test]
 async fn a_refusal_of_the_way_falls_back_and_is_shown() {
     let fake = Fake::of(vec![group("p4", &["a", "b"])]);
     let denied = error(
