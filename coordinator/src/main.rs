@@ -27,6 +27,8 @@ struct Root {
 enum Verb {
     #[command(flatten)]
     Admin(cli::Verb),
+    /// Run the coordinator.
+    Serve(app::serve::Args),
     /// The simulated cloud as a process of its own.
     #[command(subcommand)]
     SimCloud(cli::sim_cloud::Verb),
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let root = Root::parse();
     match root.verb {
         Verb::Admin(verb) => cli::run(&root.globals, verb, Root::command),
+        Verb::Serve(args) => app::serve::run(&args),
         Verb::SimCloud(cli::sim_cloud::Verb::Run { config }) => app::sim_cloud::run(&config),
         Verb::SimCloud(cli::sim_cloud::Verb::Ledger { cloud }) => {
             cli::block_on(cli::sim_cloud::ledger(&root.globals, cloud))

@@ -19,13 +19,16 @@ const IN_A_ROW: u32 = 20;
 /// After a cycle that failed.
 const FAILED: Duration = Duration::from_secs(1);
 
+/// Where wishes for a fresh plan come out.
+pub type Rehearsals = mpsc::Receiver<oneshot::Sender<Rehearsal>>;
+
 /// Runs cycles until `stop` resolves or somebody else leads.
 ///
 /// # Errors
 /// Somebody else leads this store: nothing may be done any more.
 pub async fn run(
     mut control: Control,
-    mut rehearsals: mpsc::Receiver<oneshot::Sender<Rehearsal>>,
+    mut rehearsals: Rehearsals,
     stop: impl Future<Output = ()>,
 ) -> Result<(), CycleError> {
     tokio::pin!(stop);

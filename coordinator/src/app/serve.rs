@@ -1,0 +1,263 @@
+//! `drover serve`: opens everything in the order in which it can fail without harm, joins it, and ends in good order.
+
+mod actuators;
+mod admission;
+
+use crate::adapters::ca::Ca;
+use crate::adapters::clock::SystemClock;
+use crate::adapters::context;
+use crate::adapters::demand::requests::Requests;
+use crate::adapters::link::Hub;
+use crate::adapters::private_file;
+use crate::adapters::store::sqlite::{FILE_NAME, SqliteStore};
+use crate::config::{self, Config};
+use crate::control::commands::Commands;
+use crate::control::cycle::{Control, CycleError, Ports};
+use crate::control::journal::Journal;
+use crate::control::plans::PlanFiles;
+use crate::control::run;
+use crate::ports::clock::Clock;
+use crate::ports::store::Store;
+use crate::serve;
+use crate::serve::admin::Admin;
+use crate::serve::agents::{Agents, Intervals, Parts};
+use crate::serve::auth::Gate;
+use crate::serve::first_admin::{self, FirstAdmin};
+use crate::serve::identities::IdentityDesk;
+use crate::serve::tokens::TokenDesk;
+use admission::PoolAdmission;
+use anyhow::{Context as _, Result};
+use drover_core::model::Millis;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
+
+/// Plans that are kept when the config names no folder for them.
+const PLANS: u64 = 1_000;
+/// Agents are spoken to at least this often: well within the 60 s that destructive steps allow.
+const HEARTBEAT: Millis = Millis::seconds(10);
+/// Exit code of a config that cannot be used.
+const BAD_CONFIG: u8 = 64;
+
+/// Flags of `drover serve`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Its config file (TOML).
+    #[arg(long, value_name = "FILE", default_value = "/etc/drover/drover.toml")]
+    config: PathBuf,
+}
+
+/// Runs the coordinator until SIGTERM or SIGINT (0), a failure (1), or a config that cannot be used (64).
+#[must_use]
+pub fn run(args: &Args) -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    // One provider in the whole process, whatever a dependency might bring along.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let config = match config::load(&args.config) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(BAD_CONFIG);
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let done = runtime
+        .context("cannot start the runtime")
+        .and_then(|runtime| runtime.block_on(coordinate(config)));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the parts are made from.
+struct Foundation {
+    config: Arc<Config>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    journal: Arc<Journal>,
+    ca: Arc<Ca>,
+    hub: Arc<Hub>,
+}
+
+async fn coordinate(config: Config) -> Result<()> {
+    // The port first: a second coordinator on this machine must fail before it takes the leadership of the store.
+    let listen = config.server.listen;
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}"))?;
+    let address = listener.local_addr()?;
+    let state_dir = config.server.state_dir.clone();
+    private_file::directory(&state_dir)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let path = state_dir.join(FILE_NAME);
+    let store = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await??;
+    let store: Arc<dyn Store> = Arc::new(store);
+    let ca = Arc::new(Ca::open(&state_dir, &*store, &*clock).await?);
+    let journal = Arc::new(Journal::open(store.clone(), clock.clone()).await?);
+    let hub = Hub::new(clock.clone());
+    let base = Foundation {
+        config: Arc::new(config),
+        store,
+        clock,
+        journal,
+        ca,
+        hub,
+    };
+
+    let identities = base.identities();
+    base.first_admin(&identities, address).await?;
+    let (control, commands, rehearsals) = base.control(&state_dir).await?;
+    let tls = serve::tls::config(&base.ca, &base.config.server.names, &base.clock)?;
+    let gate = Gate::new(base.store.clone(), base.clock.clone());
+    let tokens = TokenDesk::new(base.journal.clone(), base.ca.clone(), base.clock.clone());
+    let admin = Admin::new(commands, tokens, identities, state_dir, base.clock.clone());
+
+    let (stop, stopped) = watch::channel(false);
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let serving = serve::run(
+        listener,
+        tls,
+        gate,
+        base.agents(),
+        Some(admin.routes()),
+        ended(stopped.clone()),
+    );
+    let cycling = run::run(control, rehearsals, ended(stopped));
+    tracing::info!(
+        listen = %address,
+        store = base.store.store_id(),
+        fence = base.store.fence().0,
+        ca = base.ca.sha256(),
+        pools = base.config.pools.len(),
+        "the coordinator runs"
+    );
+    tokio::pin!(serving, cycling);
+    let mut served = None;
+    let cycled: Result<(), CycleError> = loop {
+        tokio::select! {
+            done = &mut serving, if served.is_none() => {
+                // A port that closed by itself ends the whole: without agents nothing may be decided.
+                let _ = stop.send(true);
+                served = Some(done);
+            }
+            done = &mut cycling => {
+                let _ = stop.send(true);
+                break done;
+            }
+            _ = terminate.recv() => { let _ = stop.send(true); }
+            _ = interrupt.recv() => { let _ = stop.send(true); }
+        }
+    };
+    let served = match served {
+        Some(done) => done,
+        None => serving.await,
+    };
+    cycled?;
+    served.context("the gRPC port failed")?;
+    tracing::info!("the coordinator stopped");
+    Ok(())
+}
+
+/// Resolves when the end was asked for.
+async fn ended(mut stopped: watch::Receiver<bool>) {
+    // A sender that is gone means the end as well.
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+impl Foundation {
+    fn identities(&self) -> IdentityDesk {
+        IdentityDesk::new(
+            self.journal.clone(),
+            self.ca.clone(),
+            self.hub.clone(),
+            self.clock.clone(),
+        )
+    }
+
+    /// The context of the user who runs this.
+    async fn first_admin(&self, identities: &IdentityDesk, listen: SocketAddr) -> Result<()> {
+        let dir = match &self.config.server.context_dir {
+            Some(dir) => dir.clone(),
+            None => context::default_directory()?,
+        };
+        let address = format!("https://{}", reachable(listen));
+        match first_admin::ensure(&dir, "local", &address, identities, &self.ca, &*self.clock)
+            .await?
+        {
+            FirstAdmin::Kept(_) => {}
+            FirstAdmin::Written(name) => {
+                tracing::info!(dir = %dir.display(), name, "wrote the admin context")
+            }
+            FirstAdmin::WrittenBeside(name) => tracing::warn!(
+                dir = %dir.display(),
+                name,
+                "the context \"local\" belongs to another coordinator: wrote this one beside it, choose it with --context"
+            ),
+        }
+        Ok(())
+    }
+
+    async fn control(&self, state_dir: &Path) -> Result<(Control, Commands, run::Rehearsals)> {
+        let ports = Ports {
+            journal: self.journal.clone(),
+            link: self.hub.clone(),
+            actuators: actuators::all(&self.config, &*self.store, &self.clock).await?,
+            sources: vec![Arc::new(Requests::new(
+                self.store.clone(),
+                self.config.control.gang_hold,
+            ))],
+            clock: self.clock.clone(),
+        };
+        let mut control = Control::new(self.config.clone(), ports);
+        let (dir, keep) = match &self.config.control.plans_dir {
+            Some(dir) => (dir.clone(), None),
+            None => (state_dir.join("plans"), Some(PLANS)),
+        };
+        let files = PlanFiles::open(&dir, keep)
+            .with_context(|| format!("cannot keep plans in {}", dir.display()))?;
+        control.keep_plans(files);
+        let (commands, rehearsals) = control.commands();
+        Ok((control, commands, rehearsals))
+    }
+
+    fn agents(&self) -> Arc<Agents> {
+        Agents::new(Parts {
+            journal: self.journal.clone(),
+            ca: self.ca.clone(),
+            hub: self.hub.clone(),
+            clock: self.clock.clone(),
+            admission: Arc::new(PoolAdmission::new(self.config.clone())),
+            intervals: Intervals {
+                report: self.config.control.report_interval,
+                full: self.config.control.full_interval,
+                heartbeat: HEARTBEAT,
+            },
+        })
+    }
+}
+
+/// An address at which the coordinator's own host reaches it.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::from(std::net::Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}

@@ -1,0 +1,104 @@
+//! One actuator per kind of pool in the config.
+
+use crate::adapters::actuate::sim::SimCloud;
+use crate::adapters::actuate::static_hosts::StaticHosts;
+use crate::adapters::cloud::Engine;
+use crate::config::Config;
+use crate::ports::actuate::Actuator;
+use crate::ports::clock::Clock;
+use crate::ports::store::Store;
+use crate::world::WorldSpec;
+use anyhow::{Context as _, Result, bail};
+use drover_core::model::PoolKind;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Seed of an embedded cloud: its ids and delays are the same at every start.
+const SEED: u64 = 1;
+
+/// All that the config needs.
+///
+/// # Errors
+/// A pool of a kind that this program was built without, or a simulated cloud that cannot be had.
+pub(super) async fn all(
+    config: &Config,
+    store: &dyn Store,
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<Arc<dyn Actuator>>> {
+    let has = |kind| config.pools.iter().any(|pool| pool.kind() == kind);
+    let mut actuators: Vec<Arc<dyn Actuator>> = Vec::new();
+    if has(PoolKind::Static) {
+        let clock = clock.clone();
+        actuators.push(Arc::new(StaticHosts::new(&config.pools, move || {
+            clock.wall()
+        })));
+    }
+    if has(PoolKind::Sim) {
+        actuators.push(Arc::new(sim(config)?));
+    }
+    if has(PoolKind::Asg) {
+        actuators.push(asg(config, store, clock).await?);
+    }
+    Ok(actuators)
+}
+
+fn sim(config: &Config) -> Result<SimCloud> {
+    if let Some(address) = &config.sim.cloud {
+        return SimCloud::remote(address, &config.pools).context("sim.cloud is no address");
+    }
+    let Some(world) = &config.sim.world else {
+        bail!("[sim]: a pool of kind sim needs `cloud` or `world`");
+    };
+    let engine = Engine::new(read_world(world)?, SEED, None);
+    let living = engine.clone();
+    tokio::spawn(async move { living.run().await });
+    Ok(SimCloud::embedded(engine, &config.pools))
+}
+
+fn read_world(path: &Path) -> Result<WorldSpec> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let spec: WorldSpec =
+        toml::from_str(&text).with_context(|| format!("{} is no world", path.display()))?;
+    let errors: Vec<String> = spec.errors().iter().map(ToString::to_string).collect();
+    if !errors.is_empty() {
+        bail!("{}: {}", path.display(), errors.join("; "));
+    }
+    Ok(spec)
+}
+
+#[cfg(feature = "aws")]
+async fn asg(
+    config: &Config,
+    store: &dyn Store,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<dyn Actuator>> {
+    use crate::adapters::actuate::asg::{AsgActuator, AsgPool, Owner};
+    use drover_aws::{Endpoints, SdkAws, SdkSettings};
+    let pools: Vec<AsgPool> = config.pools.iter().filter_map(AsgPool::of).collect();
+    let Some(home) = pools.first().map(|pool| pool.region.clone()) else {
+        bail!("no pool of kind asg");
+    };
+    let mut settings = SdkSettings::new(home);
+    settings.endpoints = Endpoints {
+        default: config.aws.endpoint.clone(),
+        ..Endpoints::default()
+    };
+    let api = SdkAws::new(settings).await;
+    let owner = Owner::new(store.store_id(), store.fence().0)?;
+    Ok(Arc::new(AsgActuator::new(api, owner, pools, clock.clone())))
+}
+
+#[cfg(not(feature = "aws"))]
+async fn asg(config: &Config, _: &dyn Store, _: &Arc<dyn Clock>) -> Result<Arc<dyn Actuator>> {
+    let asg = |pool: &&crate::config::PoolConfig| pool.kind() == PoolKind::Asg;
+    let name = config
+        .pools
+        .iter()
+        .find(asg)
+        .map(|pool| pool.name.to_string())
+        .unwrap_or_default();
+    bail!(
+        "pool {name} is of kind asg, and this program was built without the feature `aws`: use a release, or build with default features"
+    )
+}
