@@ -1,3 +1,6 @@
+//! Tests of the CA: first start, keys that are missing or wrong, what certificates say and prove. Changes nothing outside
+//! a temporary directory.
+
 use super::super::clock::ManualClock;
 use super::super::store::memory::{Disk, MemoryStore};
 use super::*;

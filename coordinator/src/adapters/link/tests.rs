@@ -1,3 +1,5 @@
+//! Tests of the hub: merging, orders, acknowledgements, endings and clones, on a clock of their own.
+
 use super::super::clock::ManualClock;
 use super::*;
 use crate::records::DesiredState;

@@ -74,7 +74,7 @@ pub(crate) struct Rig {
     pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) served: tokio::task::JoinHandle<bool>,
-    _state: tempfile::TempDir,
+    state: Arc<tempfile::TempDir>,
 }
 
 /// A key with what a coordinator gave for it.
@@ -110,11 +110,17 @@ pub(crate) fn der(pem: &str) -> CertificateDer<'static> {
 impl Rig {
     pub(crate) async fn new() -> Self {
         let clock = Arc::new(ManualClock::at(SystemClock.wall()));
-        Self::with(Disk::default(), clock).await
+        let state = Arc::new(tempfile::tempdir().unwrap());
+        Self::over(Disk::default(), clock, state).await
     }
 
-    pub(crate) async fn with(disk: Disk, clock: Arc<ManualClock>) -> Self {
-        let state = tempfile::tempdir().unwrap();
+    /// Another coordinator over the same store and state directory: it takes the lead.
+    pub(crate) async fn successor(&self) -> Self {
+        let (disk, clock) = (self.disk.clone(), self.clock.clone());
+        Self::over(disk, clock, self.state.clone()).await
+    }
+
+    async fn over(disk: Disk, clock: Arc<ManualClock>, state: Arc<tempfile::TempDir>) -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::open(&disk));
         let ca = Arc::new(Ca::open(state.path(), &*store, &*clock).await.unwrap());
         let journal = Journal::open(store.clone(), clock.clone()).await.unwrap();
@@ -156,7 +162,7 @@ impl Rig {
             address,
             stop: Some(stop),
             served,
-            _state: state,
+            state,
         }
     }
 

@@ -4,7 +4,7 @@ use super::rig::{Identity, Rig, Session, csr, der, facts, hello, new_key, soon};
 use crate::adapters::ca::PeerCertificate;
 use crate::adapters::store::memory::MemoryStore;
 use crate::ports::link::AgentLink;
-use crate::ports::store::{Op, Store};
+use crate::ports::store::{CommitError, Op, Store};
 use crate::records::{AuditRecord, DesiredState, OrderRecord, keys};
 use drover_core::model::{Millis, PoolId, UnixMs};
 use drover_core::rules::access::Role;
@@ -570,16 +570,50 @@ async fn i10_fenced_epochs_of_a_restored_store_exceed_what_the_node_has_seen() {
 async fn i10_fenced_coordinator_ends_its_sessions() {
     let rig = Rig::new().await;
     let node = rig.enrol("titan-01").await;
-    rig.put(&order_key(&node), &order(1, 1)).await;
     let (mut session, _) = opened(&rig, &node, 0).await;
     let newer = MemoryStore::open(&rig.disk);
     assert!(newer.fence() > rig.store.fence());
     let end = session.end().await;
     assert_eq!(end.code(), Code::Unavailable, "{end}");
     assert!(soon(rig.served).await.unwrap(), "the port closes by itself");
-    let stored = newer.get(&order_key(&node)).await.unwrap().unwrap();
-    let stored: OrderRecord = serde_json::from_slice(&stored.value).unwrap();
-    assert_eq!(stored, order(1, 1));
+}
+
+#[tokio::test]
+async fn sc_89_two_leaders_one_memory() {
+    let a = Rig::new().await;
+    let node = a.enrol("titan-01").await;
+    let id = Rig::node_id(&node);
+    a.put("/idle/n", &"since noon").await;
+    a.put("/launch/l", &"in flight").await;
+    a.put(&order_key(&node), &order(1, 1)).await;
+    a.hub.desire(&id, order(1, 1));
+    let (mut session, _) = opened(&a, &node, 0).await;
+    assert!(matches!(session.hear().await, Ok(Out::Order(sent)) if sent.epoch == 1));
+
+    // B leads. A wakes and sends a write and an order.
+    let b = a.successor().await;
+    let write = [Op::Put(order_key(&node), b"{}".to_vec())];
+    let refused = a.store.commit(a.store.fence(), &[], &write).await;
+    assert!(
+        matches!(refused, Err(CommitError::Fenced { .. })),
+        "{refused:?}"
+    );
+    let end = session.end().await;
+    assert_eq!(end.code(), Code::Unavailable, "{end}");
+    a.hub.desire(&id, order(1, 2));
+    assert!(soon(a.served).await.unwrap(), "A steps down");
+
+    // Under B the epoch is above A's, so that an order of A that is still on its way is stale.
+    let (mut session, welcome) = opened(&b, &node, 1).await;
+    assert_eq!(welcome.epoch, 2);
+    let stored: OrderRecord = b.read(&order_key(&node)).await.unwrap();
+    assert_eq!(stored, order(2, 1), "A's order changed nothing");
+    b.hub.desire(&id, stored);
+    assert!(matches!(session.hear().await, Ok(Out::Order(sent)) if sent.epoch == 2));
+    for (key, value) in [("/idle/n", "since noon"), ("/launch/l", "in flight")] {
+        assert_eq!(b.read::<String>(key).await.as_deref(), Some(value));
+    }
+    assert_eq!(b.ca.sha256(), a.ca.sha256());
 }
 
 #[tokio::test]
