@@ -196,7 +196,7 @@ impl Foundation {
             Some(dir) => dir.clone(),
             None => context::default_directory()?,
         };
-        let address = format!("https://{}", reachable(listen));
+        let address = reachable(listen).to_string();
         match first_admin::ensure(&dir, "local", &address, identities, &self.ca, &*self.clock)
             .await?
         {
