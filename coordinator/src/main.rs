@@ -29,6 +29,10 @@ enum Verb {
     Admin(cli::Verb),
     /// Run the coordinator.
     Serve(app::serve::Args),
+    /// Tell everything that is wrong with a config file, and what it would change.
+    CheckConfig(app::check_config::Args),
+    /// Fill an empty state directory from a backup; it starts frozen.
+    Restore(cli::backup::RestoreArgs),
     /// The simulated cloud as a process of its own.
     #[command(subcommand)]
     SimCloud(cli::sim_cloud::Verb),
@@ -39,6 +43,8 @@ fn main() -> ExitCode {
     match root.verb {
         Verb::Admin(verb) => cli::run(&root.globals, verb, Root::command),
         Verb::Serve(args) => app::serve::run(&args),
+        Verb::CheckConfig(args) => app::check_config::run(&root.globals, &args),
+        Verb::Restore(args) => app::restore::run(&args),
         Verb::SimCloud(cli::sim_cloud::Verb::Run { config }) => app::sim_cloud::run(&config),
         Verb::SimCloud(cli::sim_cloud::Verb::Ledger { cloud }) => {
             cli::block_on(cli::sim_cloud::ledger(&root.globals, cloud))

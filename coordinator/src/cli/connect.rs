@@ -52,6 +52,24 @@ pub async fn admin(globals: &Globals) -> Result<Admin, CliError> {
 /// # Errors
 /// As [`admin`].
 pub async fn connect(name: &str, profile: &Profile, timeout: Duration) -> Result<Admin, CliError> {
+    let channel = channel(name, profile, timeout).await?;
+    Ok(Admin {
+        client: AdminServiceClient::new(channel)
+            .max_decoding_message_size(limits::ADMIN_REPLY_BYTES)
+            .max_encoding_message_size(limits::MESSAGE_BYTES),
+        timeout,
+    })
+}
+
+/// The connection itself.
+///
+/// # Errors
+/// As [`admin`].
+pub async fn channel(
+    name: &str,
+    profile: &Profile,
+    timeout: Duration,
+) -> Result<Channel, CliError> {
     let tls = Arc::new(tls(profile)?);
     let bad = |why: &str| {
         CliError::Config(format!(
@@ -70,7 +88,7 @@ pub async fn connect(name: &str, profile: &Profile, timeout: Duration) -> Result
         .http2_keep_alive_interval(Duration::from_secs(10))
         .keep_alive_timeout(Duration::from_secs(10))
         .keep_alive_while_idle(true);
-    let channel = endpoint
+    endpoint
         .connect_with_connector(tower::service_fn(move |_: Uri| {
             let tls = Arc::clone(&tls);
             let host = host.clone();
@@ -83,13 +101,7 @@ pub async fn connect(name: &str, profile: &Profile, timeout: Duration) -> Result
                 profile.address,
                 root_cause(&error)
             ))
-        })?;
-    Ok(Admin {
-        client: AdminServiceClient::new(channel)
-            .max_decoding_message_size(limits::ADMIN_REPLY_BYTES)
-            .max_encoding_message_size(limits::MESSAGE_BYTES),
-        timeout,
-    })
+        })
 }
 
 type Stream = hyper_util::rt::TokioIo<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>;

@@ -109,7 +109,7 @@ impl AdminService for Admin {
         request: Request<v1::ListNodesRequest>,
     ) -> Answer<v1::ListNodesReply> {
         let pool = request.into_inner().pool;
-        let view = self.commands.view();
+        let view = self.view().await?;
         if !pool.is_empty() {
             Self::pool(&view, &pool)?;
         }
@@ -126,17 +126,17 @@ impl AdminService for Admin {
     }
 
     async fn get_node(&self, request: Request<v1::GetNodeRequest>) -> Answer<v1::Node> {
-        self.node(&self.commands.view(), &request.get_ref().node)
+        self.node(&*self.view().await?, &request.get_ref().node)
             .map(Response::new)
     }
 
     async fn list_pools(&self, _: Request<v1::ListPoolsRequest>) -> Answer<v1::ListPoolsReply> {
-        let pools = self.commands.view().pools.iter().map(pools::pool).collect();
+        let pools = self.view().await?.pools.iter().map(pools::pool).collect();
         Ok(Response::new(v1::ListPoolsReply { pools }))
     }
 
     async fn get_pool(&self, request: Request<v1::GetPoolRequest>) -> Answer<v1::Pool> {
-        Self::pool(&self.commands.view(), &request.get_ref().pool).map(Response::new)
+        Self::pool(&*self.view().await?, &request.get_ref().pool).map(Response::new)
     }
 
     async fn list_requests(
@@ -145,7 +145,7 @@ impl AdminService for Admin {
     ) -> Answer<v1::ListRequestsReply> {
         use crate::control::view::RequestShown::{Cancelled, Ended};
         let all = request.get_ref().all;
-        let view = self.commands.view();
+        let view = self.view().await?;
         let shown = view
             .requests
             .iter()
@@ -155,13 +155,13 @@ impl AdminService for Admin {
     }
 
     async fn get_request(&self, request: Request<v1::GetRequestRequest>) -> Answer<v1::Request> {
-        Self::request(&self.commands.view(), &request.get_ref().name).map(Response::new)
+        Self::request(&*self.view().await?, &request.get_ref().name).map(Response::new)
     }
 
     async fn list_demand(&self, _: Request<v1::ListDemandRequest>) -> Answer<v1::ListDemandReply> {
         let demand = self
-            .commands
             .view()
+            .await?
             .demand
             .iter()
             .map(requests::demand)
@@ -190,6 +190,7 @@ impl AdminService for Admin {
     async fn explain(&self, request: Request<v1::ExplainRequest>) -> Answer<v1::ExplainReply> {
         let subject = request.into_inner().subject;
         text("subject", &subject, limits::NAME_BYTES)?;
+        self.view().await?;
         let said = self.commands.explain(&subject).map_err(refuse)?;
         Ok(Response::new(v1::ExplainReply {
             kind: said.kind.to_owned(),
@@ -211,6 +212,7 @@ impl AdminService for Admin {
 
     async fn cordon_node(&self, request: Request<v1::CordonNodeRequest>) -> Answer<v1::Node> {
         let (by, wish) = asked(request)?;
+        self.view().await?;
         text("reason", &wish.reason, limits::TEXT_BYTES)?;
         let id = self
             .commands
@@ -222,6 +224,7 @@ impl AdminService for Admin {
 
     async fn uncordon_node(&self, request: Request<v1::UncordonNodeRequest>) -> Answer<v1::Node> {
         let (by, wish) = asked(request)?;
+        self.view().await?;
         let id = self
             .commands
             .uncordon(&by, &wish.node)
@@ -232,11 +235,13 @@ impl AdminService for Admin {
 
     async fn drain_node(&self, request: Request<v1::DrainNodeRequest>) -> Answer<v1::Node> {
         let (by, wish) = asked(request)?;
+        self.view().await?;
         self.drain(by, wish).await
     }
 
     async fn cancel_drain(&self, request: Request<v1::CancelDrainRequest>) -> Answer<v1::Node> {
         let (by, wish) = asked(request)?;
+        self.view().await?;
         let id = self
             .commands
             .cancel_drain(&by, &wish.node)
@@ -391,6 +396,7 @@ impl AdminService for Admin {
 
     async fn revoke_node(&self, request: Request<v1::RevokeNodeRequest>) -> Answer<v1::Node> {
         let (by, wish) = asked(request)?;
+        self.view().await?;
         self.expel(by, wish).await
     }
 

@@ -18,7 +18,7 @@ impl Admin {
     pub(super) async fn drain(&self, by: String, wish: v1::DrainNodeRequest) -> Answer<v1::Node> {
         text("reason", &wish.reason, limits::TEXT_BYTES)?;
         let id = self.commands.node_id(&wish.node).map_err(refuse)?;
-        let view = self.commands.view();
+        let view = self.view().await?;
         let node = view.nodes.iter().find(|node| node.id == id);
         let kind = node.and_then(|node| kind_of(&view, node));
         let policy = v1::DrainPolicy::try_from(wish.policy)
@@ -47,7 +47,7 @@ impl Admin {
         wish: v1::CreateTokenRequest,
     ) -> Answer<v1::CreateTokenReply> {
         if let Some(pool) = given(&wish.pool) {
-            Self::pool(&self.commands.view(), pool)?;
+            Self::pool(&*self.view().await?, pool)?;
         }
         let wish = TokenWish {
             pool: given(&wish.pool).map(PoolId::from),
@@ -68,7 +68,7 @@ impl Admin {
         text("reason", &wish.reason, limits::TEXT_BYTES)?;
         let id = self.commands.node_id(&wish.node).map_err(refuse)?;
         // It may be gone from the view afterwards.
-        let before = self.node(&self.commands.view(), id.as_str())?;
+        let before = self.node(&*self.view().await?, id.as_str())?;
         let done = self.identities.revoke_node(&id, &by, &wish.reason).await;
         done.map_err(identity)?;
         let after = self.changed_node(id.as_str()).await;

@@ -6,6 +6,7 @@ use crate::control::view::{FleetView, NodeView};
 use crate::serve::convert::{nodes, pools, requests};
 use drover_core::model::{PoolId, PoolKind};
 use drover_proto::{limits, v1};
+use std::sync::Arc;
 use tonic::{Response, Status};
 
 /// The kind of a node's pool.
@@ -17,6 +18,24 @@ pub(super) fn kind_of(view: &FleetView, node: &NodeView) -> Option<PoolKind> {
 }
 
 impl Admin {
+    /// The fleet as the last cycle saw it. Before the first one nothing is known, and an empty fleet would be a lie: it
+    /// is waited for.
+    ///
+    /// # Errors
+    /// Unavailable when no cycle ends in time.
+    pub(super) async fn view(&self) -> Result<Arc<FleetView>, Status> {
+        let mut view = self.commands.view();
+        if view.cycle == 0 {
+            view = self.commands.fresh_view().await;
+        }
+        if view.cycle == 0 {
+            return Err(Status::unavailable(
+                "the coordinator has just started and knows no node yet; try again in a moment",
+            ));
+        }
+        Ok(view)
+    }
+
     pub(super) fn wire(&self, view: &FleetView, node: &NodeView) -> v1::Node {
         nodes::node(node, kind_of(view, node), self.clock.wall())
     }

@@ -1,0 +1,211 @@
+//! `drover check-config`: reads a config file as `serve` would and tells everything that is wrong with it; with
+//! `--against-live` also what it would change in the fleet that runs. Called by `main`; changes nothing.
+
+use super::restore::chain;
+use crate::cli::exit::CliError;
+use crate::cli::output::{Format, Out, json, say, write_out, yaml};
+use crate::cli::{self, Globals, connect};
+use crate::config::live::{Difference, Live, LiveNode, against_live};
+use crate::config::{self, Config, ConfigError};
+use drover_core::model::{NodeId, PoolId};
+use drover_proto::v1;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Check a config file.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The config file.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Also tell which pools, hosts and nodes the file would gain and lose beside the coordinator that runs.
+    #[arg(long)]
+    against_live: bool,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    good: bool,
+    pools: Option<usize>,
+    problems: Vec<ProblemView>,
+    /// Absent when the file was not compared with the fleet.
+    changes: Option<Changes>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProblemView {
+    line: usize,
+    key: Option<String>,
+    message: String,
+    fix: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Changes {
+    pools_gained: Vec<String>,
+    pools_lost: Vec<String>,
+    hosts_gained: Vec<HostView>,
+    nodes_lost: Vec<NodeView>,
+    above_max: Vec<AboveView>,
+}
+
+#[derive(Debug, Serialize)]
+struct HostView {
+    pool: String,
+    host: String,
+}
+
+#[derive(Debug, Serialize)]
+struct NodeView {
+    pool: String,
+    id: String,
+    name: String,
+}
+
+#[derive(Debug, Serialize)]
+struct AboveView {
+    pool: String,
+    nodes: u32,
+    max: u32,
+}
+
+/// Checks. 64 when the file is bad.
+#[must_use]
+pub fn run(globals: &Globals, args: &Args) -> ExitCode {
+    cli::block_on(check(globals, args))
+}
+
+async fn check(globals: &Globals, args: &Args) -> Result<(), CliError> {
+    let out = Out::new(globals.output, globals.no_color);
+    let config = match config::load(&args.config) {
+        Ok(config) => config,
+        Err(error) => return Err(bad(out, &args.config, &error)?),
+    };
+    let difference = if args.against_live {
+        Some(against_live(&config, &live(globals).await?))
+    } else {
+        None
+    };
+    good(out, &args.config, &config, difference)
+}
+
+/// Says all that is wrong and gives the error to end with.
+fn bad(out: Out, path: &Path, error: &ConfigError) -> Result<CliError, CliError> {
+    let problems = match error {
+        ConfigError::Wrong { problems, .. } => problems.as_slice(),
+        ConfigError::Read { .. } => return Ok(CliError::Config(chain(error))),
+    };
+    let findings = Findings {
+        good: false,
+        pools: None,
+        problems: problems
+            .iter()
+            .map(|problem| ProblemView {
+                line: problem.line,
+                key: Some(problem.key.clone()).filter(|key| !key.is_empty()),
+                message: problem.message.clone(),
+                fix: problem.fix.clone(),
+            })
+            .collect(),
+        changes: None,
+    };
+    match out.format {
+        Format::Json => write_out(json(&findings)?.as_bytes())?,
+        Format::Yaml => write_out(yaml(&findings)?.as_bytes())?,
+        Format::Table | Format::Wide => say(&error.to_string()),
+    }
+    let count = problems.len();
+    Ok(CliError::Config(format!(
+        "{} has {count} problem{}",
+        path.display(),
+        if count == 1 { "" } else { "s" }
+    )))
+}
+
+fn good(
+    out: Out,
+    path: &Path,
+    config: &Config,
+    difference: Option<Difference>,
+) -> Result<(), CliError> {
+    let lines = difference.as_ref().map(Difference::lines);
+    let findings = Findings {
+        good: true,
+        pools: Some(config.pools.len()),
+        problems: Vec::new(),
+        changes: difference.map(changes),
+    };
+    match out.format {
+        Format::Json => write_out(json(&findings)?.as_bytes()),
+        Format::Yaml => write_out(yaml(&findings)?.as_bytes()),
+        Format::Table | Format::Wide => {
+            say(&format!(
+                "{} is good: {} pools",
+                path.display(),
+                config.pools.len()
+            ));
+            match lines {
+                Some(lines) if lines.is_empty() => say("it changes nothing in the fleet that runs"),
+                Some(lines) => write_out((lines.join("\n") + "\n").as_bytes())?,
+                None => {}
+            }
+            Ok(())
+        }
+    }
+}
+
+fn changes(difference: Difference) -> Changes {
+    let names = |ids: Vec<PoolId>| ids.into_iter().map(|id| id.0).collect();
+    Changes {
+        pools_gained: names(difference.pools_gained),
+        pools_lost: names(difference.pools_lost),
+        hosts_gained: difference
+            .hosts_gained
+            .into_iter()
+            .map(|(pool, host)| HostView {
+                pool: pool.0,
+                host: host.0,
+            })
+            .collect(),
+        nodes_lost: difference
+            .nodes_lost
+            .into_iter()
+            .map(|(pool, id, name)| NodeView {
+                pool: pool.0,
+                id: id.0,
+                name,
+            })
+            .collect(),
+        above_max: difference
+            .above_max
+            .into_iter()
+            .map(|(pool, nodes, max)| AboveView {
+                pool: pool.0,
+                nodes,
+                max,
+            })
+            .collect(),
+    }
+}
+
+/// The fleet as the running coordinator tells it.
+async fn live(globals: &Globals) -> Result<Live, CliError> {
+    let mut admin = connect::admin(globals).await?;
+    let ask = admin.ask(v1::ListPoolsRequest {});
+    let pools = admin.client.list_pools(ask).await?.into_inner().pools;
+    let ask = admin.ask(v1::ListNodesRequest::default());
+    let nodes = admin.client.list_nodes(ask).await?.into_inner().nodes;
+    Ok(Live {
+        pools: pools.into_iter().map(|pool| PoolId(pool.name)).collect(),
+        nodes: nodes
+            .into_iter()
+            .map(|node| LiveNode {
+                id: NodeId(node.id),
+                name: node.name,
+                pool: Some(node.pool).filter(|pool| !pool.is_empty()).map(PoolId),
+            })
+            .collect(),
+    })
+}
