@@ -18,7 +18,7 @@ pub enum Verb {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct DemandView {
     pub source: String,

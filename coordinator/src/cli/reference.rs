@@ -4,6 +4,13 @@
 use super::exit;
 use std::fmt::Write as _;
 
+/// What scripts may rely on.
+const OUTPUT: &str = "## Output\n\n\
+`-o json` is for scripts: a list is an array, one thing an object, `events --follow` one object a line. Names are \
+snake_case, stay, and end in their unit (`_ms`, `_unix_ms`, `_bytes`, `_micro_usd_per_hour`, `_permille`); every field is \
+always there, and a value that is not known is `null`, never 0. `-o yaml` has the same structure. All names stand in \
+`coordinator/tests/snapshots/cli__json_*.snap`, which a test holds to the binary. Tables are for people and may change.\n\n";
+
 /// The page.
 #[must_use]
 pub fn markdown(root: clap::Command) -> String {
@@ -11,6 +18,7 @@ pub fn markdown(root: clap::Command) -> String {
         "# The drover command line\n\nWritten by `drover reference`; do not edit by hand.\n\n",
     );
     let _ = writeln!(text, "{}\n", exit::HELP);
+    text.push_str(OUTPUT);
     let mut root = root;
     root.build();
     verb(&mut text, &root, "");

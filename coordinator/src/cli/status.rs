@@ -12,7 +12,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct StatusView {
     pub version: String,
@@ -40,7 +40,7 @@ pub struct StatusView {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct AlarmView {
     pub kind: String,

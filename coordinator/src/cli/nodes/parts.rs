@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct DrainView {
     pub id: String,
@@ -30,7 +30,7 @@ pub struct DrainView {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct BlockerView {
     pub kind: String,
@@ -42,7 +42,7 @@ pub struct BlockerView {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct AssignmentView {
     pub request: String,
@@ -59,7 +59,7 @@ pub struct AssignmentView {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct WorkloadView {
     pub kind: Option<String>,
@@ -75,7 +75,7 @@ pub struct WorkloadView {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct ConditionView {
     pub kind: String,
@@ -89,7 +89,7 @@ pub struct ConditionView {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct OrderView {
     pub epoch: u64,

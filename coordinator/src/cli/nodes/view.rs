@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct NodeView {
     pub id: String,

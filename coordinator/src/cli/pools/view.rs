@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct PoolView {
     pub name: String,
@@ -41,7 +41,7 @@ pub struct PoolView {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct OfferingView {
     pub id: String,
@@ -60,7 +60,7 @@ pub struct OfferingView {
 #[derive(Debug, Clone, Serialize)]
 #[expect(
     missing_docs,
-    reason = "the names are the documentation: they are the JSON of docs/cli.md"
+    reason = "the names are the documentation: they are those of the JSON, held by golden files"
 )]
 pub struct LaunchView {
     pub id: String,
