@@ -7,7 +7,7 @@ use drover::adapters::actuate::asg::{Owner, UNCLAIMED};
 use drover::ports::actuate::{Actuator, InstanceState, OUTCOME_UNKNOWN, Way};
 use drover_core::model::{FailureKind, InstanceId, PoolId, Steering, Stop};
 use drover_tests::aws_proxy::{Effect, Fault, Ration, Scenario, Timing};
-use drover_tests::moto::NewGroup;
+use drover_tests::moto::{Mixed, NewGroup};
 
 #[path = "asg/field.rs"]
 mod asg_field;
@@ -168,10 +168,10 @@ async fn the_fallback_asks_once_and_its_failures_are_read_from_activities() {
 #[tokio::test]
 async fn mixed_on_demand_and_spot_grows_by_the_fallback() {
     let mut group = NewGroup::new("e3-mix", "", &["us-east-1a", "us-east-1b"]);
-    group.mixed = Some((
-        vec![("g5.xlarge".into(), None), ("g5.2xlarge".into(), None)],
-        50,
-    ));
+    group.mixed = Some(Mixed {
+        types: vec!["g5.xlarge".into(), "g5.2xlarge".into()],
+        on_demand_percent: 50,
+    });
     let field = Field::new(&[(EAST, group)], Scenario::default()).await;
     let asg = field.adapter().await;
     let read = field.read(&asg).await.remove(0);

@@ -42,8 +42,17 @@ pub struct NewGroup {
     pub protects_new: bool,
     /// Tags.
     pub tags: Vec<(String, String)>,
-    /// For a mixed group: types with weights, and the share of on-demand in percent.
-    pub mixed: Option<(Vec<(String, Option<u32>)>, u32)>,
+    /// For a mixed group.
+    pub mixed: Option<Mixed>,
+}
+
+/// How a mixed group chooses.
+#[derive(Clone, Debug)]
+pub struct Mixed {
+    /// Its types, in order of preference.
+    pub types: Vec<String>,
+    /// Share of on-demand, percent.
+    pub on_demand_percent: u32,
 }
 
 impl NewGroup {
@@ -156,18 +165,17 @@ impl Moto {
         };
         form.push((format!("{spec}.LaunchTemplateName"), group.name.clone()));
         form.push((format!("{spec}.Version"), "$Latest".to_owned()));
-        if let Some((types, share)) = &group.mixed {
-            for (n, (instance_type, weight)) in types.iter().enumerate() {
+        if let Some(mixed) = &group.mixed {
+            for (n, instance_type) in mixed.types.iter().enumerate() {
                 let row = format!(
                     "MixedInstancesPolicy.LaunchTemplate.Overrides.member.{}",
                     n + 1
                 );
                 form.push((format!("{row}.InstanceType"), instance_type.clone()));
-                form.extend(weight.map(|w| (format!("{row}.WeightedCapacity"), text(w))));
             }
-            let spread =
+            let share =
                 "MixedInstancesPolicy.InstancesDistribution.OnDemandPercentageAboveBaseCapacity";
-            form.push((spread.to_owned(), text(*share)));
+            form.push((share.to_owned(), text(mixed.on_demand_percent)));
         }
         for (n, zone) in group.zones.iter().enumerate() {
             form.push((format!("AvailabilityZones.member.{}", n + 1), zone.clone()));

@@ -156,7 +156,7 @@ pub struct AwsError {
     /// Whether the change can have taken effect all the same: read again before anything is repeated.
     pub may_have_applied: bool,
     /// What the words say beyond the kind.
-    pub class: Classified,
+    pub class: Box<Classified>,
 }
 
 impl AwsError {
@@ -179,7 +179,7 @@ impl AwsError {
             // still in progress under the same token may well apply.
             may_have_applied: call.is_mutation()
                 && (status >= 500 || class.kind == FailureKind::IdempotentInProgress),
-            class,
+            class: Box::new(class),
         }
     }
 
@@ -198,13 +198,13 @@ impl AwsError {
             code: None,
             message,
             may_have_applied: call.is_mutation() && applied,
-            class: Classified {
+            class: Box::new(Classified {
                 kind,
                 known: true,
                 instance_type: None,
                 zone: None,
                 limit: None,
-            },
+            }),
         }
     }
 }

@@ -115,6 +115,7 @@ impl Field {
         let clock = Arc::new(SystemClock(Instant::now()));
         AsgActuator::new(api, owner, self.pools.clone(), clock)
             .with_pause(Duration::from_millis(10))
+            .with_read_deadline(Duration::from_secs(20))
     }
 
     /// A reading of every pool.

@@ -71,6 +71,7 @@ pub struct AsgActuator<A> {
     catalogue: catalogue::Catalogue,
     clock: Arc<dyn Clock>,
     pause: Duration,
+    read_deadline: Duration,
 }
 
 impl<A: AwsApi> AsgActuator<A> {
@@ -95,6 +96,7 @@ impl<A: AwsApi> AsgActuator<A> {
             catalogue: catalogue::Catalogue::default(),
             clock,
             pause: grow::PAUSE,
+            read_deadline: observe::REGION_DEADLINE,
         }
     }
 
@@ -102,6 +104,13 @@ impl<A: AwsApi> AsgActuator<A> {
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
+        self
+    }
+
+    /// The same with another deadline for reading a region.
+    #[must_use]
+    pub fn with_read_deadline(mut self, deadline: Duration) -> Self {
+        self.read_deadline = deadline;
         self
     }
 

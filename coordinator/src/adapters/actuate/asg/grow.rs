@@ -42,8 +42,9 @@ impl<A: AwsApi> AsgActuator<A> {
         order: &LaunchOrder,
     ) -> Result<LaunchOutcome, ActuateError> {
         let memory = self.memory(pool);
-        let mut flight = memory.flight.lock().await;
+        // Before the wait for others' calls: that wait makes no order a repetition.
         let age = self.clock.wall().since(order.asked);
+        let mut flight = memory.flight.lock().await;
         let repeated = flight.open.contains(&order.token) || age >= FIRST_TRY;
         let outcome = if age >= TOO_OLD {
             let text = format!(

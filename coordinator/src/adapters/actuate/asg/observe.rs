@@ -15,8 +15,8 @@ use super::reading::{self, Read};
 use super::{AsgActuator, AsgPool, convert};
 use crate::ports::actuate::{ActuateError, PoolReading};
 
-/// Longest time for one region.
-const REGION_DEADLINE: Duration = Duration::from_secs(30);
+/// Longest time for one region, unless told otherwise: two attempts of a call.
+pub(super) const REGION_DEADLINE: Duration = Duration::from_secs(10);
 /// Groups of one region whose activities and types are read at once.
 const AT_ONCE: usize = 8;
 /// Without anything missing, activities are read this often: they also tell what AWS does by itself.
@@ -59,12 +59,12 @@ impl<A: AwsApi> AsgActuator<A> {
         pools: Vec<&AsgPool>,
     ) -> Vec<(PoolId, Outcome)> {
         let ids: Vec<PoolId> = pools.iter().map(|p| p.pool.clone()).collect();
-        match tokio::time::timeout(REGION_DEADLINE, self.read_region(&region, pools)).await {
+        match tokio::time::timeout(self.read_deadline, self.read_region(&region, pools)).await {
             Ok(read) => read,
             Err(_) => {
                 let text = format!(
                     "{region} did not answer within {} s",
-                    REGION_DEADLINE.as_secs()
+                    self.read_deadline.as_secs()
                 );
                 let late = convert::refused(FailureKind::Transient, "", text);
                 ids.into_iter().map(|id| (id, Err(late.clone()))).collect()

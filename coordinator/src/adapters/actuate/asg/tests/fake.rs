@@ -207,8 +207,8 @@ impl AwsApi for Fake {
             Call::LaunchInstances,
             format!("launch {} {place} {}", ask.count, ask.token),
         );
-        if failure.is_some() && !world.applied {
-            return Err(failure.expect("checked"));
+        if let Some(failure) = failure.clone().filter(|_| !world.applied) {
+            return Err(failure);
         }
         let token = ask.token.to_string();
         if !world.tokens.contains_key(&token) {
