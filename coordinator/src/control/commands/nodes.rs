@@ -123,15 +123,24 @@ impl Commands {
     pub async fn uncordon(&self, by: &str, node: &str) -> Result<NodeId, CommandError> {
         guarded!({
             let subject = self.subject(node).await?;
+            let mut change = Change::new();
+            let mut drained = false;
             if let Some(drain) = &subject.drain {
-                return Err(CommandError::Refused(format!(
-                    "{node} is being drained by {}: take the drain back first",
-                    drain.value.by
-                )));
+                // A drain that a person ordered and that is done is only a cordon any more.
+                let done = drain.value.step == DrainStep::Drained && !drain.value.own_idle;
+                if !done {
+                    return Err(CommandError::Refused(format!(
+                        "{node} is being drained by {}: take the drain back first",
+                        drain.value.by
+                    )));
+                }
+                subject.drop_drain(&mut change, drain.revision);
+                drained = true;
             }
-            let ours = subject
-                .order()
-                .is_some_and(|order| order.desired == DesiredState::Cordoned);
+            let ours = drained
+                || subject
+                    .order()
+                    .is_some_and(|order| order.desired == DesiredState::Cordoned);
             if !ours && !subject.foreign_cordon.is_empty() {
                 return Err(CommandError::Refused(format!(
                     "{node} was cordoned outside Drover ({}): undo it there",
@@ -142,7 +151,6 @@ impl Commands {
                 return Ok(Some(subject.id));
             }
             let order = orders::active(subject.order(), subject.highest, "");
-            let mut change = Change::new();
             subject.put_order(&mut change, &order);
             change
                 .event(Happening::Uncordoned {

@@ -1,0 +1,252 @@
+//! Growing: asked once, joined, assigned, served; shortage, fail-over, misses.
+
+use crate::rig::{GPUS, Rig, two_pools};
+use drover_core::model::{FailureKind, Millis};
+
+#[tokio::test]
+async fn the_whole_story_of_a_request() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask("job", 3, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("a").len(), 3);
+    assert_eq!(rig.shown("job"), "pending");
+    let view = rig.view();
+    let request = view.request("job").expect("there");
+    assert_eq!(
+        (
+            request.units_ready,
+            request.units_coming,
+            request.units_missing
+        ),
+        (0, 3, 0)
+    );
+    // Coming ones are counted once.
+    rig.pass(Millis::seconds(30)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 3);
+
+    let ids = rig.cloud.alive("a");
+    rig.join("a", &ids[0]).await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("job"), "partial");
+    rig.boot_all().await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("job"), "served");
+    let view = rig.view();
+    let request = view.request("job").expect("there");
+    assert!(
+        request
+            .assignments
+            .iter()
+            .all(|found| found.ready && found.units == 1)
+    );
+    assert_eq!(
+        rig.count("/launch/").await,
+        0,
+        "every node of the launch has joined"
+    );
+    assert_eq!(rig.events("joined").await.len(), 3);
+    assert_eq!(rig.events("served").await.len(), 1);
+
+    // Held is not idle: nobody goes before the request ends.
+    rig.pass(Millis::minutes(29)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 3);
+    rig.pass(Millis::minutes(2)).await;
+    assert_eq!(rig.shown("job"), "ended");
+    assert_eq!(rig.cloud.alive("a").len(), 3, "idle only now");
+    rig.pass(Millis::minutes(12)).await;
+    assert_eq!(rig.cloud.alive("a"), Vec::<String>::new());
+    for space in ["/node/", "/order/", "/drain/", "/idle/", "/launch/"] {
+        assert_eq!(rig.count(space).await, 0, "{space} is empty again");
+    }
+    assert_eq!(rig.cloud.ended.lock().expect("lock").len(), 3);
+    assert_eq!(
+        rig.view()
+            .nodes
+            .iter()
+            .filter(|node| node.joined.is_some())
+            .count(),
+        0
+    );
+}
+
+#[tokio::test]
+async fn sc_03_a_shortage_fails_over_at_once() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| script.capacity = Some(2));
+    rig.ask("job", 5, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(
+        (rig.cloud.alive("a").len(), rig.cloud.alive("b").len()),
+        (2, 3)
+    );
+    let failover = rig.events("failover").await;
+    assert_eq!(failover.len(), 1);
+    assert!(
+        failover[0].message.contains("a/p2/a/on-demand"),
+        "{}",
+        failover[0].message
+    );
+    let view = rig.view();
+    let memory = view.pool("a").expect("a").offerings[0]
+        .1
+        .clone()
+        .expect("remembered");
+    assert_eq!(memory.kind, FailureKind::Shortage);
+    // Not asked again before the probe is due.
+    let before = rig.cloud.asked();
+    rig.ask("more", 1, GPUS).await;
+    rig.pass(Millis::seconds(30)).await;
+    let asked: Vec<String> = rig.cloud.launches.lock().expect("lock")[before..]
+        .iter()
+        .map(|order| order.pool.0.clone())
+        .collect();
+    assert_eq!(asked, ["b"]);
+    rig.boot_all().await;
+    rig.cycle().await;
+    assert_eq!((rig.shown("job"), rig.shown("more")), ("served", "served"));
+}
+
+#[tokio::test]
+async fn sc_30_an_unknown_outcome_is_settled_with_the_same_token() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| script.answer_lost = true);
+    rig.ask("job", 4, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("a").len(), 4);
+    rig.pass(Millis::seconds(60)).await;
+    assert_eq!(
+        rig.cloud.alive("a").len(),
+        4,
+        "asked again with the same token only"
+    );
+    assert_eq!(rig.cloud.alive("b").len(), 0, "the four are coming");
+    rig.cloud.script("a", |script| script.answer_lost = false);
+    rig.pass(Millis::seconds(10)).await;
+    rig.boot_all().await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("job"), "served");
+    assert_eq!(rig.cloud.alive("a").len(), 4);
+}
+
+#[tokio::test]
+async fn sc_09_misses_drop_assignments_and_three_stop_the_pool() {
+    let text = two_pools().replace("name = \"b\"", "name = \"z\"").replace(
+        "group = \"b\"\nmode = \"full\"",
+        "group = \"b\"\nmode = \"observe\"",
+    );
+    let mut rig = Rig::new(&text).await;
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    for misses in 1..=3 {
+        rig.pass(Millis::minutes(15)).await;
+        rig.pass(Millis::seconds(10)).await;
+        assert_eq!(rig.events("launch_missed").await.len(), misses);
+    }
+    let asked = rig.cloud.asked();
+    assert_eq!(asked, 3);
+    rig.pass(Millis::minutes(5)).await;
+    assert_eq!(
+        rig.cloud.asked(),
+        3,
+        "never a fourth before a success or a person"
+    );
+    assert!(
+        rig.view()
+            .alarms
+            .iter()
+            .any(|alarm| alarm.kind == "pool_stopped")
+    );
+    // A late one is adopted, used, and clears the misses.
+    let ids = rig.cloud.alive("a");
+    rig.join("a", &ids[0]).await;
+    rig.cycle().await;
+    assert_eq!(rig.view().pool("a").expect("a").misses, 0);
+    rig.cycle().await;
+    assert_eq!(rig.shown("job"), "served");
+}
+
+#[tokio::test]
+async fn sc_83_what_never_joined_is_reaped_bounded_and_only_what_we_launched() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.add("a", "i-theirs");
+    rig.ask("job", 10, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("a").len(), 11);
+    rig.commands
+        .cancel_request("admin/ada", "job")
+        .await
+        .expect("cancelled");
+    rig.pass(Millis::minutes(29)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 11);
+    assert_eq!(rig.view().pool("a").expect("a").misses, 10);
+    rig.pass(Millis::minutes(2)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 10, "one in twenty of a pool");
+    rig.pass(Millis::minutes(300)).await;
+    assert_eq!(rig.cloud.alive("a"), ["i-theirs"]);
+}
+
+#[tokio::test]
+async fn a_config_failure_stops_the_pool_until_a_person_resumes_it() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| {
+        script.launch_fails = Some(FailureKind::Config)
+    });
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("b").len(), 1, "the other pool serves it");
+    rig.ask("more", 1, GPUS).await;
+    rig.pass(Millis::minutes(5)).await;
+    let asked = rig
+        .cloud
+        .launches
+        .lock()
+        .expect("lock")
+        .iter()
+        .filter(|order| order.pool.0 == "a")
+        .count();
+    assert_eq!(asked, 1);
+    rig.commands
+        .resume_pool("admin/ada", "a")
+        .await
+        .expect("resumed");
+    rig.cloud.script("a", |script| script.launch_fails = None);
+    rig.ask("third", 1, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("a").len(), 1);
+}
+
+#[tokio::test]
+async fn a_gang_is_all_or_nothing_and_what_is_impossible_says_so() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask_with("gang", 4, GPUS, |spec| spec.gang_min = Some(4))
+        .await;
+    rig.ask_with("never", 1, 1, |spec| spec.gpu_model = "h100".into())
+        .await;
+    rig.ask("huge", 1, 64).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("a").len() + rig.cloud.alive("b").len(), 4);
+    assert_eq!(rig.shown("never"), "impossible");
+    assert_eq!(rig.shown("huge"), "impossible");
+    let view = rig.view();
+    assert!(!view.request("never").expect("there").reasons.is_empty());
+    assert_eq!(rig.events("impossible").await.len(), 2);
+    rig.boot_all().await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("gang"), "served");
+    rig.pass(Millis::seconds(60)).await;
+    assert_eq!(rig.events("impossible").await.len(), 2, "told once");
+}
+
+#[tokio::test]
+async fn sc_08_gpus_that_never_come_make_a_node_faulty_after_the_deadline() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    let id = rig.cloud.alive("a")[0].clone();
+    rig.join_with("a", &id, GPUS - 1, |_| {}).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.asked(), 1, "waits for the GPU");
+    assert_eq!(rig.node(&id).faulty, None);
+    rig.pass(Millis::minutes(16)).await;
+    assert_eq!(rig.node(&id).faulty.as_deref(), Some("15 of 16 GPUs"));
+}

@@ -1,0 +1,241 @@
+//! What must never happen: freeze, observe, silence, clocks, foreign machines, the breaker.
+
+use crate::rig::{GPUS, Rig, START, two_pools};
+use drover::ports::clock::Clock;
+use drover_core::model::{Lifecycle, Millis, NodeId};
+
+async fn fleet(rig: &mut Rig, count: usize) -> Vec<NodeId> {
+    let mut nodes = Vec::new();
+    for at in 0..count {
+        let id = format!("i-{at:03}");
+        rig.cloud.add("a", &id);
+        nodes.push(rig.join("a", &id).await);
+    }
+    rig.cycle().await;
+    nodes
+}
+
+#[tokio::test]
+async fn a_freeze_stops_growth_and_removal_until_it_is_thawed() {
+    let mut rig = Rig::new(&two_pools()).await;
+    fleet(&mut rig, 2).await;
+    rig.commands
+        .freeze("admin/ada", None, "careful")
+        .await
+        .expect("frozen");
+    rig.ask("job", 4, GPUS).await;
+    rig.pass(Millis::minutes(30)).await;
+    assert_eq!(rig.cloud.asked(), 0);
+    assert_eq!(rig.cloud.alive("a").len(), 2);
+    assert_eq!(rig.view().freezes.len(), 1);
+    rig.restart().await;
+    rig.pass(Millis::minutes(5)).await;
+    assert_eq!(rig.cloud.asked(), 0, "durable");
+    rig.commands.thaw("admin/ada", None).await.expect("thawed");
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("a").len(), 4);
+}
+
+#[tokio::test]
+async fn observe_plans_and_changes_nothing() {
+    let text = two_pools().replace("\"full\"", "\"observe\"");
+    let mut rig = Rig::new(&text).await;
+    fleet(&mut rig, 3).await;
+    rig.ask("job", 9, GPUS).await;
+    rig.pass(Millis::minutes(30)).await;
+    assert_eq!(rig.cloud.asked(), 0);
+    assert_eq!(rig.cloud.alive("a").len(), 3);
+    assert_eq!(rig.count("/order/").await, 0);
+    assert_eq!(rig.count("/drain/").await, 0);
+    let view = rig.view();
+    let plan = view.plan.as_ref().expect("a plan");
+    assert!(!plan.1.plan.would.is_empty(), "would have");
+    // Grow never removes.
+    rig.commands
+        .cancel_request("admin/ada", "job")
+        .await
+        .expect("cancelled");
+    rig.commands
+        .set_pool_mode("admin/ada", "a", drover_core::model::Mode::Grow, "")
+        .await
+        .expect("set");
+    rig.pass(Millis::minutes(30)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 3);
+}
+
+#[tokio::test]
+async fn two_hundred_running_instances_are_adopted_and_nothing_is_touched() {
+    for mode in ["observe", "grow", "full"] {
+        let text = two_pools().replace("\"full\"", &format!("\"{mode}\""));
+        let mut rig = Rig::new(&text).await;
+        for at in 0..200 {
+            rig.cloud.add("a", &format!("i-old-{at:03}"));
+        }
+        rig.cycle().await;
+        let before = rig.records().await;
+        rig.pass(Millis::minutes(60)).await;
+        assert_eq!(rig.cloud.alive("a").len(), 200, "{mode}");
+        assert_eq!(rig.cloud.asked(), 0, "{mode}");
+        assert_eq!(rig.records().await, before, "{mode}: not one record");
+        assert_eq!(rig.view().pool("a").expect("a").unmanaged, 200);
+        assert_eq!(rig.events("adopted").await.len(), 200);
+    }
+}
+
+#[tokio::test]
+async fn sc_26_a_silent_site_is_a_network_fault() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 5).await;
+    for node in &nodes {
+        rig.agent(node, |agent| agent.silent = true);
+    }
+    rig.ask("job", 1, GPUS).await;
+    rig.pass(Millis::minutes(180)).await;
+    assert_eq!(
+        rig.cloud.alive("a").len(),
+        5,
+        "nothing removed, nothing bought there"
+    );
+    assert_eq!(rig.cloud.alive("b").len(), 1, "demand goes elsewhere");
+    assert_eq!(rig.events("site_silent").await.len(), 1);
+    assert!(
+        rig.view()
+            .nodes
+            .iter()
+            .filter(|node| node.joined.is_some() && node.unreachable)
+            .count()
+            >= 5
+    );
+    assert_eq!(rig.count("/order/").await, 0);
+    for node in &nodes {
+        rig.agent(node, |agent| agent.silent = false);
+    }
+    rig.pass(Millis::seconds(10)).await;
+    assert!(nodes.iter().all(|node| {
+        let found = rig.node(node.as_str());
+        found.lifecycle == Lifecycle::Ready && !found.unreachable
+    }));
+    assert_eq!(rig.count("/order/").await, 0, "no new orders needed");
+
+    // One box of five silent: no site alarm.
+    rig.agent(&nodes[0], |agent| agent.silent = true);
+    rig.pass(Millis::minutes(5)).await;
+    assert_eq!(rig.events("site_silent").await.len(), 1);
+    assert!(rig.node(nodes[0].as_str()).unreachable);
+}
+
+#[tokio::test]
+async fn i6_silence_is_not_death() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 2).await;
+    rig.work(&nodes[1], "busy");
+    rig.agent(&nodes[0], |agent| agent.silent = true);
+    rig.pass(Millis::minutes(60 * 5)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 2);
+}
+
+#[tokio::test]
+async fn i14_bounded_destruction_asks_a_person() {
+    let text = two_pools().replace("breaker_pool = 100", "breaker_pool = 3");
+    let mut rig = Rig::new(&text).await;
+    fleet(&mut rig, 10).await;
+    rig.pass(Millis::minutes(11)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 7, "three within ten minutes");
+    let view = rig.view();
+    assert_eq!(view.approvals.len(), 1);
+    assert!(view.alarms.iter().any(|alarm| alarm.kind == "breaker_open"));
+    let waiting = view.approvals[0].clone();
+    let held = waiting.nodes.len();
+    assert!(held > 0);
+    rig.commands
+        .approve("admin/ada", &waiting.id)
+        .await
+        .expect("approved");
+    rig.pass(Millis::seconds(30)).await;
+    assert_eq!(
+        rig.cloud.alive("a").len(),
+        7 - held,
+        "exactly what was approved"
+    );
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_a_day_destroys_nothing_for_one_idle_period() {
+    let mut rig = Rig::new(&two_pools()).await;
+    fleet(&mut rig, 3).await;
+    rig.pass(Millis::minutes(1)).await;
+    rig.clock
+        .jump_to(rig.clock.wall().after(Millis::minutes(60 * 24)));
+    rig.pass(Millis::minutes(9)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 3);
+    assert_eq!(rig.events("clock_drift").await.len(), 1);
+    assert!(
+        rig.view()
+            .alarms
+            .iter()
+            .any(|alarm| alarm.kind == "clock_drift")
+    );
+    rig.pass(Millis::minutes(3)).await;
+    assert!(rig.cloud.alive("a").is_empty());
+    assert!(rig.clock.wall() > START);
+}
+
+#[tokio::test]
+async fn sc_12_trouble_with_one_pool_stays_there() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| script.dark = true);
+    rig.ask("job", 2, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("b").len(), 2);
+    assert_eq!(rig.events("unreadable").await.len(), 1);
+    assert!(rig.view().pool("a").expect("a").read_error.is_some());
+}
+
+#[tokio::test]
+async fn nothing_is_bought_or_removed_before_agents_could_return() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 2).await;
+    rig.ask("job", 2, GPUS).await;
+    for node in &nodes {
+        rig.agent(node, |agent| agent.silent = true);
+    }
+    rig.restart().await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.asked(), 0);
+    for node in &nodes {
+        rig.agent(node, |agent| agent.silent = false);
+    }
+    rig.cycle().await;
+    assert_eq!(rig.cloud.asked(), 0, "the two serve it");
+    assert_eq!(rig.shown("job"), "served");
+}
+
+#[tokio::test]
+async fn a_pool_gone_from_the_file_is_orphaned_never_drained() {
+    let mut rig = Rig::new(&two_pools()).await;
+    fleet(&mut rig, 2).await;
+    let text = two_pools()
+        .replace("name = \"a\"", "name = \"c\"")
+        .replace("group = \"a\"", "group = \"c\"");
+    rig.with_config(&text).await;
+    rig.pass(Millis::minutes(60)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 2);
+    let view = rig.view();
+    assert!(view.pool("a").expect("shown").orphaned);
+    assert_eq!(rig.count("/order/").await, 0);
+}
+
+#[tokio::test]
+async fn a_quiet_fleet_writes_nothing() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 5).await;
+    for node in &nodes {
+        rig.work(node, "busy");
+    }
+    rig.pass(Millis::seconds(20)).await;
+    let before = rig.records().await;
+    let events = rig.count("/event/").await;
+    rig.pass(Millis::minutes(30)).await;
+    assert_eq!(rig.records().await, before);
+    assert_eq!(rig.count("/event/").await, events);
+}
