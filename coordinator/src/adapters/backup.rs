@@ -172,7 +172,10 @@ async fn freeze(store: &SqliteStore, backup: &Path, now: UnixMs) -> Result<(), B
         subject: store.store_id().to_owned(),
         detail: reason,
     };
+    // Launches of before are never reaped: who has joined since is not known.
+    let fence = serde_json::to_vec(&store.fence().0).map_err(BackupError::Record)?;
     let ops = [
+        Op::Put(keys::RESTORED.to_owned(), fence),
         Op::Put(
             keys::named(keys::FREEZE, "*"),
             serde_json::to_vec(&record).map_err(BackupError::Record)?,

@@ -13,6 +13,7 @@ use crate::adapters::store::sqlite::{FILE_NAME, SqliteStore};
 use crate::config::{self, Config};
 use crate::control::commands::Commands;
 use crate::control::cycle::{Control, CycleError, Ports};
+use crate::control::events::Happening;
 use crate::control::journal::Journal;
 use crate::control::plans::PlanFiles;
 use crate::control::run;
@@ -27,7 +28,7 @@ use crate::serve::identities::IdentityDesk;
 use crate::serve::tokens::TokenDesk;
 use admission::PoolAdmission;
 use anyhow::{Context as _, Result};
-use drover_core::model::Millis;
+use drover_core::model::{Millis, PoolId, PoolKind};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,6 +63,9 @@ pub fn run(args: &Args) -> ExitCode {
         .init();
     // One provider in the whole process, whatever a dependency might bring along.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    // Crash points from FAILPOINTS; in test builds only.
+    #[cfg(feature = "failpoints")]
+    let _scenario = fail::FailScenario::setup();
     let config = match config::load(&args.config) {
         Ok(config) => config,
         Err(error) => {
@@ -69,6 +73,12 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(BAD_CONFIG);
         }
     };
+    if let Some(pool) = not_built(&config) {
+        eprintln!(
+            "error: pool {pool} is of kind asg, and this drover was built without the feature aws: use a build with it"
+        );
+        return ExitCode::from(BAD_CONFIG);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -82,6 +92,16 @@ pub fn run(args: &Args) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A pool that this build cannot drive.
+fn not_built(config: &Config) -> Option<&PoolId> {
+    let asg = config
+        .pools
+        .iter()
+        .find(|pool| pool.kind() == PoolKind::Asg);
+    asg.filter(|_| !cfg!(feature = "aws"))
+        .map(|pool| &pool.name)
 }
 
 /// What the parts are made from.
@@ -147,6 +167,10 @@ async fn coordinate(config: Config) -> Result<()> {
         pools = base.config.pools.len(),
         "the coordinator runs"
     );
+    let fence = base.store.fence().0;
+    base.journal
+        .tell(vec![Happening::Started { fence }])
+        .await?;
     tokio::pin!(serving, cycling);
     let mut served = None;
     let cycled: Result<(), CycleError> = loop {

@@ -8,7 +8,7 @@ use super::events::Happening;
 use super::tx::Tx;
 use crate::config::Control as Limits;
 use crate::records::{ApprovalRecord, BreakerRecord};
-use drover_core::model::{Millis, NodeId, PoolId, UnixMs};
+use drover_core::model::{Lifecycle, Millis, NodeId, PoolId, UnixMs};
 
 /// Window of a pool's limit.
 const POOL_WINDOW: Millis = Millis::minutes(10);
@@ -74,8 +74,7 @@ impl Control {
             .unwrap_or_default();
         acts.acts
             .retain(|(at, _)| round.now.since(*at) < FLEET_WINDOW);
-        let fleet = round.fleet.iter().filter(|node| node.joined()).count();
-        let fleet = u32::try_from(fleet).unwrap_or(u32::MAX);
+        let fleet = present(round);
         let verdict = allows(&acts, &self.config.control, pool, fleet, round.now);
         let approved = round.ledger.approvals.values().any(|held| {
             let approval = &held.value;
@@ -158,6 +157,14 @@ impl Control {
         }
         Ok(())
     }
+}
+
+/// Machines in pools of ours, whether an agent speaks for them or not.
+pub(super) fn present(round: &Round) -> u32 {
+    let found = round.fleet.iter().filter(|node| {
+        node.pool.is_some() && !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
+    });
+    u32::try_from(found.count()).unwrap_or(u32::MAX)
 }
 
 /// Given, and not over.

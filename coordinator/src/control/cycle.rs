@@ -3,7 +3,6 @@
 //! Run by [`super::run`] in production, and step by step by the simulator and the tests. Generic over ports: no sleeping,
 //! no timer, no adapter. **Invariant:** an intent is in the store before the call that it is about.
 
-use super::commands::Commands;
 use super::events::Happening;
 use super::fleet::{FleetNode, Sources, join};
 use super::journal::Journal;
@@ -24,7 +23,7 @@ use drover_core::model::{Millis, NodeId, PlanInput, Planned, PoolId, UnixMs};
 use drover_core::planner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 
 /// A plan that changed nothing, or why there is none.
 pub type Rehearsal = Result<(PlanInput, Planned), ReadError>;
@@ -111,21 +110,6 @@ impl Control {
             views: watch::channel(Arc::new(FleetView::default())).0,
             plans: None,
         }
-    }
-
-    /// People's hands on this fleet, and what [`super::run::run`] needs to rehearse for them.
-    #[must_use]
-    pub fn commands(&self) -> (Commands, mpsc::Receiver<oneshot::Sender<Rehearsal>>) {
-        let (rehearse, rehearsals) = mpsc::channel(16);
-        let commands = Commands {
-            journal: self.journal.clone(),
-            config: self.config.clone(),
-            clock: self.clock.clone(),
-            view: self.views.subscribe(),
-            wake: self.wake.clone(),
-            rehearse,
-        };
-        (commands, rehearsals)
     }
 
     /// The bell that wakes the loop around it.

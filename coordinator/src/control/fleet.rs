@@ -91,6 +91,12 @@ impl FleetNode {
         self.lifecycle == Lifecycle::Ready && !self.unreachable
     }
 
+    /// Its agent's session is open.
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.agent.as_ref().is_some_and(|agent| agent.connected)
+    }
+
     /// Highest epoch that its agent has reported.
     #[must_use]
     pub fn highest_epoch(&self) -> u64 {

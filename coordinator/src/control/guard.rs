@@ -147,8 +147,7 @@ impl Control {
             .breaker
             .as_ref()
             .map_or(&none, |held| &held.value);
-        let fleet = round.fleet.iter().filter(|node| node.joined()).count();
-        let fleet = u32::try_from(fleet).unwrap_or(u32::MAX);
+        let fleet = breaker::present(round);
         let verdict = breaker::allows(acts, &self.config.control, &pool.name, fleet, round.now);
         // Drained nodes still come to the executor, which asks a person about each: only new drains are pointless.
         let drained = round.fleet.iter().any(|node| {

@@ -7,7 +7,7 @@ use super::cycle::{Control, CycleError, Round};
 use super::tx::Tx;
 use crate::ports::store::{Guard, Op};
 use crate::records::{IdleRecord, keys};
-use drover_core::model::{Busy, Millis, NodeId, UnixMs};
+use drover_core::model::{Busy, Cordon, Millis, NodeId, UnixMs};
 
 /// Witnesses may be without an answer this long before the idle time starts anew.
 const BLIND: Millis = Millis::minutes(5);
@@ -53,7 +53,9 @@ impl Control {
         let mut starts: Vec<NodeId> = Vec::new();
         let mut ends: Vec<NodeId> = Vec::new();
         for node in round.fleet.iter().filter(|node| node.joined()) {
-            let held = !node.reserved.is_empty();
+            // Under a person's cordon the time does not run: it starts when the node is given back (SC-41).
+            let held =
+                !node.reserved.is_empty() || matches!(node.cordon, Some(Cordon::Person { .. }));
             match &node.busy {
                 Busy::Idle { .. } if !held => {
                     let restarted = self

@@ -89,8 +89,13 @@ async fn sc_26_a_silent_site_is_a_network_fault() {
     for node in &nodes {
         rig.agent(node, |agent| agent.silent = true);
     }
-    rig.ask("job", 1, GPUS).await;
+    rig.pass(Millis::minutes(1)).await;
+    rig.ask_with("job", 1, GPUS, |spec| spec.duration = None)
+        .await;
+    rig.cycle().await;
+    rig.boot_all().await;
     rig.pass(Millis::minutes(180)).await;
+
     assert_eq!(
         rig.cloud.alive("a").len(),
         5,

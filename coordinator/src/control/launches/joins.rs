@@ -265,11 +265,13 @@ impl Control {
                 "its instance ended before it joined",
                 |target| matches!(target, AssignmentTarget::Launch(of, n) if *of == id && *n >= left),
             );
-            tx.event(Happening::LaunchMissed {
-                pool: launch.pool.clone(),
-                launch: id.clone(),
-                missing: count,
-            });
+            if launch.state == LaunchState::Asked {
+                tx.event(Happening::LaunchMissed {
+                    pool: launch.pool.clone(),
+                    launch: id.clone(),
+                    missing: count,
+                });
+            }
             if left <= joined_count(&launch) {
                 tx.delete_launch(&round.ledger, &id);
             } else {
