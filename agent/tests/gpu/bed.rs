@@ -235,6 +235,7 @@ pub async fn until(what: &str, is: impl Fn() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !is() {
         assert!(Instant::now() < deadline, "never: {what}");
+        // sleeps: what is looked at lies in other processes and files, and has no event
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
