@@ -7,7 +7,7 @@ use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::tx::Tx;
 use crate::config::Control as Limits;
-use crate::records::{ApprovalRecord, BreakerRecord};
+use crate::records::{ApprovalRecord, BreakerRecord, DrainStep, Then};
 use drover_core::model::{Lifecycle, Millis, NodeId, PoolId, UnixMs};
 
 /// Window of a pool's limit.
@@ -82,7 +82,7 @@ impl Control {
         });
         match verdict {
             Err(why) if !approved => {
-                self.ask_person(round, tx, pool, node, &why);
+                self.ask_person(round, tx, pool, &on_their_way(round, pool, node), &why);
                 false
             }
             _ => {
@@ -93,12 +93,13 @@ impl Control {
         }
     }
 
+    /// Asks a person about these nodes, in one approval per pool that grows until it is given.
     pub(super) fn ask_person(
         &self,
         round: &Round,
         tx: &mut Tx,
         pool: &PoolId,
-        node: &NodeId,
+        nodes: &[NodeId],
         why: &str,
     ) {
         let open = round
@@ -106,9 +107,6 @@ impl Control {
             .approvals
             .values()
             .find(|held| held.value.pool == *pool && held.value.approved.is_none());
-        if open.is_some_and(|held| held.value.nodes.contains(node)) {
-            return;
-        }
         let mut record = open.map_or_else(
             || ApprovalRecord {
                 id: format!("{pool}-{:06x}", rand::random::<u32>() & 0xff_ffff),
@@ -120,8 +118,18 @@ impl Control {
             },
             |held| held.value.clone(),
         );
-        record.nodes.push(node.clone());
-        record.message = format!("the breaker holds {} nodes ({why})", record.nodes.len());
+        let known = record.nodes.len();
+        for node in nodes {
+            if !record.nodes.contains(node) {
+                record.nodes.push(node.clone());
+            }
+        }
+        if record.nodes.len() == known {
+            return;
+        }
+        let count = record.nodes.len();
+        let noun = if count == 1 { "node" } else { "nodes" };
+        record.message = format!("the breaker holds {count} {noun} ({why})");
         if open.is_none() {
             tx.event(Happening::ApprovalNeeded {
                 pool: pool.clone(),
@@ -165,6 +173,22 @@ pub(super) fn present(round: &Round) -> u32 {
         node.pool.is_some() && !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
     });
     u32::try_from(found.count()).unwrap_or(u32::MAX)
+}
+
+/// This node and every other one of its pool that is being emptied to leave: a person is asked once about all of them.
+fn on_their_way(round: &Round, pool: &PoolId, node: &NodeId) -> Vec<NodeId> {
+    // From the books, which know what left in this very cycle.
+    let leaves = |id: &NodeId| {
+        let drain = round.ledger.drains.get(id).map(|held| &held.value);
+        drain.is_some_and(|drain| drain.then == Then::Leave && drain.step < DrainStep::Leaving)
+    };
+    let others = round
+        .fleet
+        .iter()
+        .filter(|other| other.pool.as_ref() == Some(pool) && leaves(&other.id));
+    std::iter::once(node.clone())
+        .chain(others.map(|other| other.id.clone()).filter(|id| id != node))
+        .collect()
 }
 
 /// Given, and not over.

@@ -87,6 +87,7 @@ impl Control {
                 .ledger
                 .approvals
                 .values()
+                .filter(|held| held.value.approved.is_none())
                 .map(|held| held.value.clone())
                 .collect(),
             coming: pools.iter().map(|pool| pool.coming).sum(),

@@ -45,7 +45,13 @@ impl Control {
                 });
             if !allowed {
                 let why = format!("{PERCENT} % of the pool that never joined went within 10 min");
-                self.ask_person(round, &mut tx, &dead.pool, &node, &why);
+                self.ask_person(
+                    round,
+                    &mut tx,
+                    &dead.pool,
+                    std::slice::from_ref(&node),
+                    &why,
+                );
                 self.commit(round, tx).await?;
                 continue;
             }
