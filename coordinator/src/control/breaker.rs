@@ -1,60 +1,44 @@
-//! The breaker (I14): outside the planner, trusting nothing that it computed. Limits terminations and forced evictions
-//! per pool and 10 min, and per fleet and hour; beyond that a person must approve, node by node.
+//! The breaker (I14), by `rules::breaker`: outside the planner, trusting nothing that it computed. Limits terminations and
+//! forced evictions per pool and 10 min, and per fleet and hour; beyond that a person must approve, node by node.
 //!
 //! Called right before a destructive act is committed.
 
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::tx::Tx;
-use crate::config::Control as Limits;
+use crate::config::Control as Config;
 use crate::records::{ApprovalRecord, BreakerRecord, DrainStep, Then};
 use drover_core::model::{Lifecycle, Millis, NodeId, PoolId, UnixMs};
+use drover_core::rules::breaker::{APPROVAL_LIFE, Done, Limits, Verdict, forget, judge};
 
-/// Window of a pool's limit.
-const POOL_WINDOW: Millis = Millis::minutes(10);
-/// Window of the fleet's limit.
-const FLEET_WINDOW: Millis = Millis::minutes(60);
-/// Compiled ceiling of a pool's limit, whatever the config says.
-const POOL_CEILING: u32 = 100;
-/// Compiled ceiling of the fleet's share, percent.
-const FLEET_CEILING: u32 = 50;
-/// How long an approval counts.
-pub(super) const APPROVED_FOR: Millis = Millis::minutes(60);
 /// An approval that nobody gave is forgotten after this.
 const WAITING: Millis = Millis::minutes(60 * 24);
 
-/// May one more node of the pool go?
-#[must_use]
+fn done(acts: &BreakerRecord) -> Vec<Done> {
+    let acts = acts.acts.iter();
+    acts.map(|(at, pool)| Done {
+        at: *at,
+        pool: pool.clone(),
+    })
+    .collect()
+}
+
+/// May one more node of the pool go, without a person?
 pub(super) fn allows(
     acts: &BreakerRecord,
-    limits: &Limits,
+    config: &Config,
     pool: &PoolId,
     fleet: u32,
     now: UnixMs,
 ) -> Result<(), String> {
-    let within = |window: Millis, which: &dyn Fn(&PoolId) -> bool| {
-        let count = acts
-            .acts
-            .iter()
-            .filter(|(at, pool)| now.since(*at) < window && which(pool))
-            .count();
-        u32::try_from(count).unwrap_or(u32::MAX)
+    let limits = Limits {
+        per_pool: config.breaker_pool,
+        fleet_percent: config.breaker_fleet_percent,
     };
-    let most = limits.breaker_pool.min(POOL_CEILING);
-    if within(POOL_WINDOW, &|found| found == pool) >= most {
-        return Err(format!("{most} nodes of pool {pool} went within 10 min"));
+    match judge(&done(acts), pool, fleet, limits, None, now) {
+        Verdict::Go => Ok(()),
+        Verdict::Ask { why } => Err(why),
     }
-    let hour = within(FLEET_WINDOW, &|_| true);
-    let percent = limits.breaker_fleet_percent.min(FLEET_CEILING);
-    // Of what there was an hour ago: what is there now and what went since.
-    let share = u64::from(fleet.saturating_add(hour)) * u64::from(percent);
-    let most = u32::try_from(share.div_ceil(100)).unwrap_or(u32::MAX);
-    if hour >= most {
-        return Err(format!(
-            "{hour} nodes, {percent} % of the fleet, went within an hour"
-        ));
-    }
-    Ok(())
 }
 
 impl Control {
@@ -72,8 +56,9 @@ impl Control {
             .as_ref()
             .map(|held| held.value.clone())
             .unwrap_or_default();
-        acts.acts
-            .retain(|(at, _)| round.now.since(*at) < FLEET_WINDOW);
+        let mut kept = done(&acts);
+        forget(&mut kept, round.now);
+        acts.acts = kept.into_iter().map(|act| (act.at, act.pool)).collect();
         let fleet = present(round);
         let verdict = allows(&acts, &self.config.control, pool, fleet, round.now);
         let approved = round.ledger.approvals.values().any(|held| {
@@ -150,7 +135,7 @@ impl Control {
             .filter(|held| {
                 let approval = &held.value;
                 let expired = match &approval.approved {
-                    Some((_, at)) => round.now.since(*at) >= APPROVED_FOR,
+                    Some((_, at)) => round.now.since(*at) >= APPROVAL_LIFE,
                     None => round.now.since(approval.since) >= WAITING,
                 };
                 let moot = approval.nodes.iter().all(|node| round.node(node).is_none());
@@ -196,51 +181,5 @@ pub(super) fn is_valid(approval: &ApprovalRecord, now: UnixMs) -> bool {
     approval
         .approved
         .as_ref()
-        .is_some_and(|(_, at)| now.since(*at) < APPROVED_FOR)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn limits(pool: u32, percent: u32) -> Limits {
-        Limits {
-            breaker_pool: pool,
-            breaker_fleet_percent: percent,
-            ..Limits::default()
-        }
-    }
-
-    fn acts(count: usize, at: u64) -> BreakerRecord {
-        BreakerRecord {
-            acts: vec![(UnixMs(at), PoolId::from("a")); count],
-        }
-    }
-
-    #[test]
-    fn i14_bounded_destruction_per_pool_and_fleet() {
-        let a = PoolId::from("a");
-        let b = PoolId::from("b");
-        let now = UnixMs(3_600_000);
-        let ok = |acts: &BreakerRecord, limits: &Limits, pool: &PoolId, fleet, now| {
-            allows(acts, limits, pool, fleet, now).is_ok()
-        };
-        let wide = limits(3, 50);
-        assert!(ok(&acts(2, now.0), &wide, &a, 100, now));
-        assert!(!ok(&acts(3, now.0), &wide, &a, 100, now));
-        assert!(ok(&acts(3, now.0), &wide, &b, 100, now), "another pool");
-        let later = now.after(POOL_WINDOW);
-        assert!(
-            ok(&acts(3, now.0), &wide, &a, 100, later),
-            "ten minutes later"
-        );
-        // 20 % of 10: two within the hour, whatever the pool's own limit is.
-        let fleet = limits(100, 20);
-        assert!(ok(&acts(1, now.0), &fleet, &b, 9, now));
-        assert!(!ok(&acts(2, now.0), &fleet, &b, 8, now));
-        // The compiled ceilings hold against any config.
-        let mad = limits(100_000, 100);
-        assert!(!ok(&acts(5, now.0), &mad, &b, 5, now));
-        assert!(!ok(&acts(100, now.0), &mad, &a, 10_000, now));
-    }
+        .is_some_and(|(_, at)| now.since(*at) < APPROVAL_LIFE)
 }

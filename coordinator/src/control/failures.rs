@@ -1,4 +1,4 @@
-//! What failures teach: capacity memory per offering with a doubling pause, or a stop of the whole pool (DESIGN 5).
+//! What failures teach, by `rules::capacity`: memory per offering, or a stop of the whole pool (DESIGN 5).
 //!
 //! Called with every answer of a provider. The only writer of the memory.
 
@@ -7,129 +7,107 @@ use super::events::Happening;
 use super::tx::Tx;
 use crate::ports::actuate::ProviderFailure;
 use crate::records::MemoryRecord;
-use drover_core::model::{FailureKind, MemoryEntry, Millis, OfferingId, PoolId, UnixMs};
+use drover_core::model::{FailureKind, Millis, OfferingId, PoolId};
+use drover_core::rules::capacity::{Act, Event, Known, step};
 
-/// Pause before the n-th probe of a shortage, minutes.
-const PAUSES: [u64; 6] = [1, 2, 4, 8, 16, 30];
-/// Pause before a probe of what a person has to mend elsewhere.
+/// What is mended elsewhere is tried again after this.
 const HOURLY: Millis = Millis::minutes(60);
-/// Pause before a suspended group is tried again.
+/// A suspended group is looked at again after this.
 const SUSPENDED: Millis = Millis::minutes(10);
 /// How many records of a provider are remembered as taken.
 const TAKEN: usize = 200;
 
-/// A full success of a probe opens the ration again.
-pub(super) const fn success_clears(memory: &MemoryRecord) -> bool {
-    memory.failures > 0 || memory.entry.ration > 0
+fn known(round: &Round, offering: &OfferingId) -> Option<Known> {
+    round.ledger.memory.get(offering).map(|held| Known {
+        entry: held.value.entry.clone(),
+        failures: held.value.failures,
+    })
 }
 
-/// Pause after so many failures in a row, up to a tenth more, told apart by offering so that probes do not march in step.
-fn pause(kind: FailureKind, failures: u32, offering: &OfferingId) -> Millis {
-    let base = match kind {
-        FailureKind::Quota | FailureKind::Permission => HOURLY,
-        FailureKind::Suspended => SUSPENDED,
-        _ => {
-            let step = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX);
-            Millis::minutes(PAUSES[step.min(PAUSES.len() - 1)])
+/// Takes one step of an offering's memory into a change.
+fn learn_one(round: &Round, tx: &mut Tx, offering: &OfferingId, event: &Event) -> Vec<Act> {
+    let before = known(round, offering);
+    let jitter = rand::random_range(0..=1_000);
+    let (after, acts) = step(before.clone(), offering, event, round.now, jitter);
+    match after {
+        Some(after) if before.as_ref() != Some(&after) => {
+            let record = MemoryRecord {
+                entry: after.entry,
+                failures: after.failures,
+            };
+            tx.put_memory(&round.ledger, offering, record);
         }
-    };
-    let spread = offering
-        .as_str()
-        .bytes()
-        .fold(u64::from(failures), |sum, byte| {
-            sum.wrapping_mul(31).wrapping_add(u64::from(byte))
-        });
-    let tenth = (base.0 / 10).max(1);
-    Millis(base.0 + spread % tenth)
-}
-
-/// The entry after one more failure. Several failures of one moment count once.
-fn next(
-    before: Option<&MemoryRecord>,
-    failure: &ProviderFailure,
-    offering: &OfferingId,
-    now: UnixMs,
-) -> MemoryRecord {
-    let failures = match before {
-        Some(before) if before.entry.next_probe > now => before.failures,
-        Some(before) => before.failures.saturating_add(1),
-        None => 1,
-    };
-    let failures = failures.max(1);
-    MemoryRecord {
-        entry: MemoryEntry {
-            offering: offering.clone(),
-            kind: failure.kind,
-            failed: now,
-            next_probe: now.after(pause(failure.kind, failures, offering)),
-            ration: 1,
-            message: failure.message.clone(),
-        },
-        failures,
+        Some(_) => {}
+        None => tx.delete_memory(&round.ledger, offering),
     }
+    acts
 }
 
-/// Adds what failures teach to a change. `asked` is the offering that was asked for, when it was our call.
+/// An ask gave all that was asked.
+pub(super) fn gave(round: &Round, tx: &mut Tx, offering: &OfferingId, nodes: u32) {
+    learn_one(round, tx, offering, &Event::Gave { nodes });
+}
+
+/// Adds what failures teach to a change. `asked` is the offering that was asked for and how many it gave all the same,
+/// when it was our call.
 pub(super) fn learn(
     round: &Round,
     tx: &mut Tx,
     pool: &PoolId,
-    asked: Option<&OfferingId>,
+    asked: Option<(&OfferingId, u32)>,
     failures: &[ProviderFailure],
 ) {
     let mut learnt: Vec<OfferingId> = Vec::new();
     let mut stopped = false;
     for failure in failures {
-        let offerings: Vec<OfferingId> = match failure.offering.as_ref().or(asked) {
-            Some(offering) => vec![offering.clone()],
+        let offerings: Vec<OfferingId> = match (&failure.offering, asked) {
+            (Some(offering), _) => vec![offering.clone()],
+            (None, Some((offering, _))) => vec![offering.clone()],
             // A failure of the whole pool closes each of its offerings.
-            None => round
+            (None, None) => round
                 .readings
                 .get(pool)
                 .map(|reading| {
-                    reading
-                        .offerings
-                        .iter()
-                        .map(|found| found.id.clone())
-                        .collect()
+                    let all = reading.offerings.iter();
+                    all.map(|found| found.id.clone()).collect()
                 })
                 .unwrap_or_default(),
         };
-        match failure.kind {
-            FailureKind::Throttle | FailureKind::Transient => {
-                tracing::warn!(pool = %pool, kind = ?failure.kind, message = failure.message, "passing trouble of a provider");
+        for offering in offerings {
+            if learnt.contains(&offering) {
+                continue;
             }
-            FailureKind::Config | FailureKind::Permission => {
-                if !stopped {
-                    let (mut record, _) = round.ledger.pool(pool);
-                    record.failed = Some((failure.kind, failure.message.clone(), round.now));
-                    tx.put_pool(&round.ledger, pool, record);
-                    tx.event(Happening::PoolStopped {
-                        pool: pool.clone(),
-                        why: failure.message.clone(),
-                    });
-                }
+            let event = Event::Failed {
+                kind: failure.kind,
+                unsupported: failure.message.contains("Unsupported"),
+                granted: asked.map_or(0, |(_, granted)| granted),
+                message: failure.message.clone(),
+            };
+            let acts = learn_one(round, tx, &offering, &event);
+            if acts.iter().any(|act| matches!(act, Act::StopPool { .. })) && !stopped {
                 stopped = true;
+                stop_pool(round, tx, pool, failure);
             }
-            _ => {
-                for offering in offerings {
-                    if learnt.contains(&offering) {
-                        continue;
-                    }
-                    let before = round.ledger.memory.get(&offering).map(|held| &held.value);
-                    let record = next(before, failure, &offering, round.now);
-                    tx.put_memory(&round.ledger, &offering, record);
-                    tx.event(Happening::LaunchFailed {
-                        pool: pool.clone(),
-                        offering: offering.clone(),
-                        kind: failure.kind,
-                        message: failure.message.clone(),
-                    });
-                    learnt.push(offering);
-                }
-            }
+            tx.event(Happening::LaunchFailed {
+                pool: pool.clone(),
+                offering: offering.clone(),
+                kind: failure.kind,
+                message: failure.message.clone(),
+            });
+            learnt.push(offering);
         }
     }
+}
+
+/// Stops a pool by a failure that a person has to mend.
+pub(super) fn stop_pool(round: &Round, tx: &mut Tx, pool: &PoolId, failure: &ProviderFailure) {
+    let (mut record, _) = round.ledger.pool(pool);
+    record.failed = Some((failure.kind, failure.message.clone(), round.now));
+    tx.put_pool(&round.ledger, pool, record);
+    tx.event(Happening::PoolStopped {
+        pool: pool.clone(),
+        why: failure.message.clone(),
+    });
 }
 
 impl Control {
@@ -156,7 +134,7 @@ impl Control {
         for (pool, failures) in fresh {
             let mut tx = Tx::new();
             learn(round, &mut tx, &pool, None, &failures);
-            if self.commit(round, tx).await?.is_none() && failures.iter().any(teaches) {
+            if self.commit(round, tx).await?.is_none() {
                 continue;
             }
             let mut tx = Tx::new();
@@ -173,15 +151,21 @@ impl Control {
         self.mend_pools(round).await
     }
 
-    /// What is mended elsewhere is tried again hourly.
+    /// What is mended elsewhere is tried again; memory that nobody probed for long is forgotten.
     async fn mend_pools(&mut self, round: &mut Round) -> Result<(), CycleError> {
         let due: Vec<PoolId> = round
             .ledger
             .pools
             .iter()
             .filter(|(_, held)| {
-                matches!(&held.value.failed, Some((FailureKind::Permission, _, since))
-                    if round.now.since(*since) >= HOURLY)
+                held.value.failed.as_ref().is_some_and(|(kind, _, since)| {
+                    let pause = match kind {
+                        FailureKind::Permission => HOURLY,
+                        FailureKind::Suspended => SUSPENDED,
+                        _ => return false,
+                    };
+                    round.now.since(*since) >= pause
+                })
             })
             .map(|(pool, _)| pool.clone())
             .collect();
@@ -193,70 +177,14 @@ impl Control {
             tx.event(Happening::PoolClear { pool });
             self.commit(round, tx).await?;
         }
+        let offerings: Vec<OfferingId> = round.ledger.memory.keys().cloned().collect();
+        let mut tx = Tx::new();
+        for offering in offerings {
+            if tx.room() > 1 {
+                learn_one(round, &mut tx, &offering, &Event::Tick);
+            }
+        }
+        self.commit(round, tx).await?;
         Ok(())
-    }
-}
-
-const fn teaches(failure: &ProviderFailure) -> bool {
-    !matches!(failure.kind, FailureKind::Throttle | FailureKind::Transient)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn failure(kind: FailureKind) -> ProviderFailure {
-        ProviderFailure {
-            id: "a".into(),
-            offering: None,
-            kind,
-            message: "none".into(),
-            at: UnixMs(0),
-        }
-    }
-
-    #[test]
-    fn sc_04_the_pause_doubles_up_to_half_an_hour() {
-        let offering = OfferingId::from("p/t/z/on-demand");
-        let mut now = UnixMs(1_000_000);
-        let mut record = None;
-        for minutes in [1, 2, 4, 8, 16, 30, 30] {
-            let next = next(
-                record.as_ref(),
-                &failure(FailureKind::Shortage),
-                &offering,
-                now,
-            );
-            let waited = next.entry.next_probe.since(now);
-            let base = Millis::minutes(minutes);
-            assert!(
-                waited >= base && waited.0 <= base.0 + base.0 / 10,
-                "{minutes}: {waited:?}"
-            );
-            assert_eq!(next.entry.ration, 1);
-            now = next.entry.next_probe;
-            record = Some(next);
-        }
-    }
-
-    #[test]
-    fn several_failures_of_one_moment_count_once() {
-        let offering = OfferingId::from("p/t/z/on-demand");
-        let now = UnixMs(1_000_000);
-        let first = next(None, &failure(FailureKind::Shortage), &offering, now);
-        let second = next(
-            Some(&first),
-            &failure(FailureKind::Shortage),
-            &offering,
-            now,
-        );
-        assert_eq!(second.failures, 1);
-    }
-
-    #[test]
-    fn a_quota_is_probed_hourly() {
-        let offering = OfferingId::from("p/t/z/on-demand");
-        let found = next(None, &failure(FailureKind::Quota), &offering, UnixMs(0));
-        assert!(found.entry.next_probe.0 >= HOURLY.0);
     }
 }

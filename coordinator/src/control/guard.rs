@@ -6,20 +6,18 @@
 use super::breaker;
 use super::cycle::{Control, Round};
 use super::events::Happening;
-use super::launches::NEVER_JOINED;
 use super::observe::GROW_AGE;
 use crate::config::PoolConfig;
 use crate::ports::demand::DemandReading;
 use crate::records::{BreakerRecord, FreezeRecord, PoolRecord};
 use drover_core::model::{Lifecycle, Millis, Mode, PoolId, PoolKind, SiteId, Stop, UnixMs};
+use drover_core::rules::idle::lost_half;
+use drover_core::rules::launch::MISSES_TO_PAUSE;
+use drover_core::rules::{clock, site};
 use std::collections::BTreeMap;
 
-/// Wall and monotonic clock may differ by this much between two cycles.
-const DRIFT: Millis = Millis(30_000);
 /// A source that shrank must say the same for this long.
 const CONFIRM: Millis = Millis(60_000);
-/// Sources smaller than this may lose half.
-const SMALL: u32 = 4;
 /// A reading older than this is not removed by.
 const REMOVE_AGE: Millis = Millis(60_000);
 
@@ -183,30 +181,24 @@ impl Control {
     }
 
     fn guard_clocks(&mut self, round: &mut Round) {
-        if let Some((wall, mono)) = self.seen.clocks {
-            let by_wall = i128::from(round.now.0) - i128::from(wall.0);
-            let by_mono = i128::from(round.mono.0.saturating_sub(mono.0));
-            let drift = u64::try_from((by_wall - by_mono).unsigned_abs()).unwrap_or(u64::MAX);
-            if drift > DRIFT.0 {
-                self.seen.drifted = Some((round.mono, Millis(drift)));
-                let longest = self.config.pools.iter().map(|pool| pool.idle_after).max();
-                round.events.push(Happening::ClockDrift {
-                    drift: Millis(drift),
-                    until: round.now.after(longest.unwrap_or_default()),
-                });
-            }
-        }
-        self.seen.clocks = Some((round.now, round.mono));
-        if let Some((at, _)) = self.seen.drifted {
-            let over = self
-                .config
-                .pools
-                .iter()
-                .all(|pool| round.mono.0.saturating_sub(at.0) >= pool.idle_after.0);
-            if over {
-                self.seen.drifted = None;
-                round.events.push(Happening::ClockTrusted);
-            }
+        let longest = self.config.pools.iter().map(|pool| pool.idle_after).max();
+        let longest = longest.unwrap_or_default();
+        let reading = clock::Reading {
+            wall: round.now,
+            mono: round.mono,
+        };
+        let was_frozen = self.seen.clocks.frozen_until.is_some();
+        let (guard, drift) = clock::step(self.seen.clocks, reading, longest);
+        self.seen.clocks = guard;
+        if let Some(drift) = drift {
+            self.seen.drifted = Some((round.mono, drift));
+            round.events.push(Happening::ClockDrift {
+                drift,
+                until: round.now.after(longest),
+            });
+        } else if was_frozen && guard.frozen_until.is_none() {
+            self.seen.drifted = None;
+            round.events.push(Happening::ClockTrusted);
         }
     }
 
@@ -215,7 +207,7 @@ impl Control {
         if !self.seen.settled {
             return;
         }
-        let mut sites: BTreeMap<SiteId, (u32, u32)> = BTreeMap::new();
+        let mut sites: BTreeMap<SiteId, site::Heard> = BTreeMap::new();
         for node in &round.fleet {
             let there = node.joined()
                 && !matches!(
@@ -223,26 +215,28 @@ impl Control {
                     Lifecycle::Off | Lifecycle::Gone | Lifecycle::Leaving
                 );
             if let (Some(site), true) = (&node.site, there) {
-                let count = sites.entry(site.clone()).or_default();
-                count.0 += 1;
-                count.1 += u32::from(node.unreachable);
+                let heard = sites.entry(site.clone()).or_default();
+                heard.expected += 1;
+                heard.silent += u32::from(node.unreachable);
             }
         }
-        for (site, (all, silent)) in &sites {
-            let is_silent = *all >= 2 && silent == all;
+        for (site, heard) in &sites {
             let was = self.seen.silent_sites.contains_key(site);
-            if is_silent && !was {
-                self.seen.silent_sites.insert(site.clone(), round.now);
-                round.events.push(Happening::SiteSilent {
-                    site: site.clone(),
-                    nodes: *all,
-                });
-            }
-            if !is_silent && was {
-                self.seen.silent_sites.remove(site);
-                round
-                    .events
-                    .push(Happening::SiteBack { site: site.clone() });
+            match site::step(was, *heard).1 {
+                Some(site::Change::Fell) => {
+                    self.seen.silent_sites.insert(site.clone(), round.now);
+                    round.events.push(Happening::SiteSilent {
+                        site: site.clone(),
+                        nodes: heard.expected,
+                    });
+                }
+                Some(site::Change::Returned) => {
+                    self.seen.silent_sites.remove(site);
+                    round
+                        .events
+                        .push(Happening::SiteBack { site: site.clone() });
+                }
+                None => {}
             }
         }
         self.seen
@@ -349,7 +343,7 @@ impl Control {
                     .fold(0_u32, |sum, class| sum.saturating_add(class.count));
                 let before = self.seen.units.insert(name.to_owned(), units);
                 let shrank = name != crate::ports::demand::REQUESTS
-                    && before.is_some_and(|before| before >= SMALL && units < before / 2);
+                    && before.is_some_and(|before| lost_half(before, units));
                 if shrank {
                     let before = before.unwrap_or_default();
                     let why = format!("source {name} fell from {before} to {units} units");
@@ -395,7 +389,7 @@ fn own_stops(settings: &PoolRecord) -> Vec<Stop> {
             why: why.clone(),
         });
     }
-    if settings.misses >= NEVER_JOINED {
+    if settings.misses >= MISSES_TO_PAUSE {
         stops.push(Stop::NeverJoined {
             misses: settings.misses,
         });

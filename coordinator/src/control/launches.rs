@@ -13,9 +13,8 @@ use super::tx::Tx;
 use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, ProviderFailure};
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, InstanceId, LaunchId, Millis};
+use drover_core::rules::launch::{MISSES_TO_PAUSE, SETTLE_AFTER};
 
-/// An intent older than this without an answer is settled by looking, never by asking again (DESIGN 5).
-const ASK_AGAIN: Millis = Millis::minutes(10);
 /// A call whose outcome is unknown is repeated after this pause.
 const RETRY: Millis = Millis(2_000);
 
@@ -53,7 +52,7 @@ impl Control {
             let Some(actuator) = self.pools.actuator(pool.kind()) else {
                 continue;
             };
-            let young = round.now.since(launch.asked) < ASK_AGAIN;
+            let young = round.now.since(launch.asked) < SETTLE_AFTER;
             if young && self.is_frozen(round, &launch.pool) {
                 continue;
             }
@@ -127,11 +126,7 @@ impl Control {
             |target| matches!(target, AssignmentTarget::Launch(launch, n) if launch == id && *n >= granted),
         );
         if missing == 0 && reported.is_empty() {
-            if let Some(memory) = round.ledger.memory.get(&launch.offering)
-                && failures::success_clears(&memory.value)
-            {
-                tx.delete_memory(&round.ledger, &launch.offering);
-            }
+            failures::gave(round, &mut tx, &launch.offering, granted);
         } else {
             let mut told = reported;
             if told.is_empty() {
@@ -143,7 +138,8 @@ impl Control {
                     at: round.now,
                 });
             }
-            failures::learn(round, &mut tx, &launch.pool, Some(&launch.offering), &told);
+            let asked = Some((&launch.offering, granted));
+            failures::learn(round, &mut tx, &launch.pool, asked, &told);
         }
         tx.event(Happening::LaunchGranted {
             pool: launch.pool.clone(),
@@ -203,7 +199,7 @@ impl Control {
                     round,
                     &mut tx,
                     &launch.pool,
-                    Some(&launch.offering),
+                    Some((&launch.offering, 0)),
                     &[failure],
                 );
                 self.seen.fell.push((launch.offering.clone(), missing));
@@ -212,7 +208,7 @@ impl Control {
                 if joined == 0 {
                     let (mut record, _) = round.ledger.pool(&launch.pool);
                     record.misses = record.misses.saturating_add(missing);
-                    if record.misses >= NEVER_JOINED {
+                    if record.misses >= MISSES_TO_PAUSE {
                         tx.event(Happening::PoolStopped {
                             pool: launch.pool.clone(),
                             why: format!("{} launches in a row never joined", record.misses),
@@ -234,9 +230,6 @@ impl Control {
         Ok(())
     }
 }
-
-/// So many launches in a row that never joined stop a pool (I11).
-pub(super) const NEVER_JOINED: u32 = 3;
 
 /// The call may or may not have taken effect.
 const fn unknown_outcome(kind: FailureKind) -> bool {

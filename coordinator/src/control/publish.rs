@@ -376,6 +376,11 @@ fn node_view(
         foreign: node.pool.is_none(),
         faulty: node.faulty.clone(),
         reason: match reasons.get(&node.id) {
+            // A person's drain, in the person's words.
+            Some(Reason::CordonedByPerson { who }) if node.drain.is_some() => {
+                let why = node.drain.as_ref().map_or("", |drain| &drain.reason);
+                format!("draining for {who}: {why}")
+            }
             Some(reason) => render(reason, round.now),
             None if node.lifecycle == Lifecycle::Off => "off".to_owned(),
             None if node.launch.is_some() => "launched, its agent has not enrolled".to_owned(),
@@ -416,6 +421,20 @@ fn node_view(
     }
 }
 
+/// "16 of 20 units on ready nodes; waits for nodes of cloud, rack".
+fn waits_for(assignments: &[AssignmentView], ready: u32, units: u32) -> String {
+    let pools: BTreeSet<&str> = assignments
+        .iter()
+        .filter(|found| !found.ready)
+        .map(|found| found.pool.as_ref().map_or("no pool", PoolId::as_str))
+        .collect();
+    let pools: Vec<&str> = pools.into_iter().collect();
+    format!(
+        "{ready} of {units} units on ready nodes; waits for nodes of {}",
+        pools.join(", ")
+    )
+}
+
 fn request_view(
     round: &Round,
     request: &RequestRecord,
@@ -439,6 +458,10 @@ fn request_view(
     let mut reasons = outcome
         .map(|outcome| rendered(&outcome.reasons, round))
         .unwrap_or_default();
+    if missing == 0 {
+        // Nothing is left to plan for it: what it waits for is told below.
+        reasons.clear();
+    }
     let impossible = outcome.is_some_and(|outcome| outcome.impossible) && missing > 0;
     let shown = match request.state {
         RequestState::Ended => RequestShown::Ended,
@@ -454,8 +477,8 @@ fn request_view(
         reasons.push(format!("held until {}", super::events::time(ends)));
     } else if shown == RequestShown::Served {
         reasons.push("held until cancelled".to_owned());
-    } else if missing == 0 && reasons.is_empty() {
-        reasons.push("waits for its nodes to be ready".to_owned());
+    } else if missing == 0 {
+        reasons.push(waits_for(&assignments, ready, request.spec.units));
     }
     let over = matches!(shown, RequestShown::Ended | RequestShown::Cancelled);
     RequestView {

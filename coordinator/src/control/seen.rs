@@ -6,6 +6,7 @@
 use drover_core::model::{
     InstanceId, LaunchId, Millis, NodeId, OfferingId, PoolId, RequestName, SiteId, UnixMs,
 };
+use drover_core::rules::clock;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The cycle's own short memory.
@@ -19,8 +20,8 @@ pub struct Seen {
     pub started_mono: Millis,
     /// Agents have had time to return.
     pub settled: bool,
-    /// Both clocks at the last cycle.
-    pub clocks: Option<(UnixMs, Millis)>,
+    /// Both clocks at the last cycle, and until when nothing is removed for their drift.
+    pub clocks: clock::Guard,
     /// The clocks drifted apart at this time, monotonic, by so much.
     pub drifted: Option<(Millis, Millis)>,
     /// When the "alive" record was last written, monotonic; and how long nobody looked before this start.
@@ -80,7 +81,7 @@ impl Seen {
             started,
             started_mono,
             settled: false,
-            clocks: None,
+            clocks: clock::Guard::default(),
             drifted: None,
             alive: None,
             blind: Millis::ZERO,

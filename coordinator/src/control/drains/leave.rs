@@ -159,14 +159,7 @@ impl Control {
             FailureKind::Config | FailureKind::Permission | FailureKind::Suspended
         ) {
             let mut tx = Tx::new();
-            let stop = ProviderFailure {
-                kind: match error.kind {
-                    FailureKind::Suspended => FailureKind::Config,
-                    kind => kind,
-                },
-                ..failure
-            };
-            failures::learn(round, &mut tx, &leaving.pool, None, &[stop]);
+            failures::stop_pool(round, &mut tx, &leaving.pool, &failure);
             self.commit(round, tx).await?;
         }
         self.rejoin(round);

@@ -1,18 +1,19 @@
 //! Instances that this store launched and that never joined: ended at twice the deadline (DESIGN 5, never joined).
 //!
 //! Called after leaving. Never for an instance that this store did not launch, never after a restore, never more than one
-//! in twenty of a pool within ten minutes without a person.
+//! in twenty of a pool within an hour without a person.
 
+use crate::control::breaker::is_valid;
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::tx::Tx;
 use crate::ports::actuate::InstanceState;
 use crate::records::{LaunchState, keys};
 use drover_core::model::{InstanceId, LaunchId, Millis, Mode, NodeId, PoolId};
+use drover_core::rules::launch::{NotReaped, ReapFacts, may_reap};
 
-/// Percent of a pool within [`WINDOW`].
-const PERCENT: u32 = 5;
-const WINDOW: Millis = Millis::minutes(10);
+/// The share of a pool counts within this.
+const WINDOW: Millis = Millis::minutes(60);
 
 struct Dead {
     launch: LaunchId,
@@ -32,28 +33,36 @@ impl Control {
             .and_then(|entry| serde_json::from_slice::<u64>(&entry.value).ok())
             .unwrap_or(0);
         for dead in dead {
-            let launched = round.ledger.launches.get(&dead.launch);
-            if launched.is_none_or(|held| held.value.fence < since) {
-                continue;
-            }
             let node = NodeId(format!("instance/{}", dead.instance));
-            let mut tx = Tx::new();
-            let allowed = self.within_share(round, &dead.pool)
-                || round.ledger.approvals.values().any(|held| {
-                    held.value.nodes.contains(&node)
-                        && crate::control::breaker::is_valid(&held.value, round.now)
+            let launched = round.ledger.launches.get(&dead.launch);
+            let approved =
+                round.ledger.approvals.values().any(|held| {
+                    held.value.nodes.contains(&node) && is_valid(&held.value, round.now)
                 });
-            if !allowed {
-                let why = format!("{PERCENT} % of the pool that never joined went within 10 min");
-                self.ask_person(
-                    round,
-                    &mut tx,
-                    &dead.pool,
-                    std::slice::from_ref(&node),
-                    &why,
-                );
-                self.commit(round, tx).await?;
-                continue;
+            let facts = ReapFacts {
+                launched_here: launched.is_some_and(|held| held.value.fence >= since),
+                // It is in the fleet as an instance that no record speaks for.
+                session_ever: Some(false),
+                // No source of this version has work of its own: requests hold joined nodes only.
+                work_there: Some(false),
+                adopting: self.mode(round, &dead.pool) == Mode::Observe,
+                pool_size: self.pool_size(round, &dead.pool),
+                reaped: self.went(round, &dead.pool),
+                approved,
+            };
+            let mut tx = Tx::new();
+            match may_reap(facts) {
+                Ok(()) => {}
+                Err(why @ NotReaped::TooMany) => {
+                    let nodes = std::slice::from_ref(&node);
+                    self.ask_person(round, &mut tx, &dead.pool, nodes, &why.to_string());
+                    self.commit(round, tx).await?;
+                    continue;
+                }
+                Err(why) => {
+                    tracing::debug!(%node, %why, "not reaped");
+                    continue;
+                }
             }
             let passed = self.pass_breaker(round, &mut tx, &dead.pool, &node);
             if passed {
@@ -126,23 +135,19 @@ impl Control {
         found
     }
 
-    fn within_share(&self, round: &Round, pool: &PoolId) -> bool {
-        let all = round
-            .fleet
-            .iter()
-            .filter(|node| node.pool.as_ref() == Some(pool))
-            .count();
-        let most = u64::try_from(all)
-            .unwrap_or(u64::MAX)
-            .saturating_mul(u64::from(PERCENT))
-            .div_ceil(100);
+    fn pool_size(&self, round: &Round, pool: &PoolId) -> u32 {
+        let all = round.fleet.iter();
+        let mine = all.filter(|node| node.pool.as_ref() == Some(pool)).count();
+        u32::try_from(mine).unwrap_or(u32::MAX)
+    }
+
+    /// Nodes of the pool that went within the hour, for whatever reason.
+    fn went(&self, round: &Round, pool: &PoolId) -> u32 {
         let gone = round.ledger.breaker.as_ref().map_or(0, |held| {
-            held.value
-                .acts
-                .iter()
-                .filter(|(at, of)| of == pool && round.now.since(*at) < WINDOW)
+            let acts = held.value.acts.iter();
+            acts.filter(|(at, of)| of == pool && round.now.since(*at) < WINDOW)
                 .count()
         });
-        u64::try_from(gone).unwrap_or(u64::MAX) < most
+        u32::try_from(gone).unwrap_or(u32::MAX)
     }
 }

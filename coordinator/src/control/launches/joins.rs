@@ -77,20 +77,20 @@ impl Control {
                 record.instance = join.instance.clone();
             }
             record.off = false;
-            if is_ready && record.ready_at.is_none() {
-                record.ready_at = Some(round.now);
-                tx.event(Happening::Ready {
-                    node: join.node.clone(),
-                    name: join.name.clone(),
-                });
-            }
             // After a restart everything joins again in memory: only a first time is news.
             if join.record.ready_at.is_none() && self.seen.joined.insert(join.node.clone()) {
                 tx.event(Happening::Joined {
                     node: join.node.clone(),
-                    name: join.name,
+                    name: join.name.clone(),
                     pool: join.pool,
                     late,
+                });
+            }
+            if is_ready && record.ready_at.is_none() {
+                record.ready_at = Some(round.now);
+                tx.event(Happening::Ready {
+                    node: join.node.clone(),
+                    name: join.name,
                 });
             }
             self.seen.joined.insert(join.node.clone());
