@@ -5,6 +5,7 @@
 
 mod busy;
 mod join;
+mod sizes;
 
 pub use busy::{Freshness, busy};
 pub use join::{Sources, join};

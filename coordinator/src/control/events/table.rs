@@ -1,0 +1,140 @@
+//! About what each happening is, its machine-readable word, and how serious it is.
+
+use super::Happening;
+use crate::records::Severity;
+use drover_core::model::{FailureKind, NodeId, OfferingId, PoolId, RequestName};
+
+/// About what something is.
+enum Subject<'a> {
+    Node(&'a NodeId),
+    Pool(&'a PoolId),
+    Offering(&'a OfferingId),
+    Request(&'a RequestName),
+    /// A pool, or the whole fleet.
+    Scope(Option<&'a PoolId>),
+    /// The fleet, or a part of it by name.
+    Fleet(&'a str),
+    /// A plan, by the invariant.
+    Plan(&'a str),
+}
+
+/// One line of the log of events, but for its number and time.
+pub(in crate::control) struct Told {
+    /// node, pool, request, plan, fleet.
+    pub(in crate::control) kind: &'static str,
+    pub(in crate::control) subject: String,
+    pub(in crate::control) what: &'static str,
+    pub(in crate::control) message: String,
+    pub(in crate::control) severity: Severity,
+}
+
+impl Happening {
+    /// As it is written.
+    pub(in crate::control) fn tell(&self) -> Told {
+        let (subject, what, severity) = self.place();
+        let (kind, subject) = match subject {
+            Subject::Node(id) => ("node", id.0.clone()),
+            Subject::Pool(id) => ("pool", id.0.clone()),
+            Subject::Offering(id) => ("pool", id.0.clone()),
+            Subject::Request(id) => ("request", id.0.clone()),
+            Subject::Scope(Some(id)) => ("pool", id.0.clone()),
+            Subject::Scope(None) => ("fleet", String::new()),
+            Subject::Fleet(part) => ("fleet", part.to_owned()),
+            Subject::Plan(invariant) => ("plan", invariant.to_owned()),
+        };
+        Told {
+            kind,
+            subject,
+            what,
+            message: self.text(),
+            severity,
+        }
+    }
+
+    fn place(&self) -> (Subject<'_>, &'static str, Severity) {
+        use Severity::{Alarm, Info, Warning};
+        match self {
+            Self::Started { .. } => (Subject::Fleet(""), "started", Info),
+            Self::Joined { node: id, .. } => (Subject::Node(id), "joined", Info),
+            Self::Ready { node: id, .. } => (Subject::Node(id), "ready", Info),
+            Self::Unreachable { node: id, .. } => (Subject::Node(id), "unreachable", Warning),
+            Self::Returned { node: id, .. } => (Subject::Node(id), "returned", Info),
+            Self::Faulty { node: id, .. } => (Subject::Node(id), "faulty", Warning),
+            Self::Mended { node: id, .. } => (Subject::Node(id), "mended", Info),
+            Self::ForeignCordon { node: id, .. } => (Subject::Node(id), "foreign_cordon", Info),
+            Self::Cordoned { node: id, .. } => (Subject::Node(id), "cordoned", Info),
+            Self::Uncordoned { node: id, .. } => (Subject::Node(id), "uncordoned", Info),
+            Self::DrainStarted { node: id, .. } => (Subject::Node(id), "drain_started", Info),
+            Self::DrainCancelled { node: id, .. } => (Subject::Node(id), "drain_cancelled", Info),
+            Self::DrainRolledBack { node: id, .. } => {
+                (Subject::Node(id), "drain_rolled_back", Info)
+            }
+            Self::DrainExpired { node: id } => (Subject::Node(id), "drain_expired", Warning),
+            Self::DrainRefused { node: id, .. } => (Subject::Node(id), "drain_refused", Warning),
+            Self::Drained { node: id } => (Subject::Node(id), "drained", Info),
+            Self::Leaving { node: id, .. } => (Subject::Node(id), "leaving", Info),
+            Self::LeaveFailed { node: id, kind, .. } => (
+                Subject::Node(id),
+                "leave_failed",
+                if matches!(kind, FailureKind::Permission | FailureKind::Config) {
+                    Alarm
+                } else {
+                    Warning
+                },
+            ),
+            Self::Gone { node: id, .. } => (Subject::Node(id), "gone", Info),
+            Self::Vanished { node: id, .. } => (Subject::Node(id), "vanished", Warning),
+            Self::Notice { node: id, .. } => (Subject::Node(id), "notice", Warning),
+            Self::LaunchAsked { pool: id, .. } => (Subject::Pool(id), "launch_asked", Info),
+            Self::LaunchGranted { pool: id, .. } => (Subject::Pool(id), "launch_granted", Info),
+            Self::LaunchFailed { pool: id, kind, .. } => (
+                Subject::Pool(id),
+                "launch_failed",
+                if matches!(
+                    kind,
+                    FailureKind::Config | FailureKind::Permission | FailureKind::Quota
+                ) {
+                    Alarm
+                } else {
+                    Warning
+                },
+            ),
+            Self::LaunchSettled { pool: id, .. } => (Subject::Pool(id), "launch_settled", Info),
+            Self::LaunchMissed { pool: id, .. } => (Subject::Pool(id), "launch_missed", Warning),
+            Self::Failover { to, .. } => (Subject::Offering(to), "failover", Info),
+            Self::Adopted { pool: id, .. } => (Subject::Pool(id), "adopted", Info),
+            Self::PoolStopped { pool: id, .. } => (Subject::Pool(id), "pool_stopped", Alarm),
+            Self::PoolClear { pool: id } => (Subject::Pool(id), "pool_clear", Info),
+            Self::PoolPaused { pool: id, .. } => (Subject::Pool(id), "paused", Info),
+            Self::PoolResumed { pool: id, .. } => (Subject::Pool(id), "resumed", Info),
+            Self::PoolMode { pool: id, .. } => (Subject::Pool(id), "mode", Info),
+            Self::PoolLimits { pool: id, .. } => (Subject::Pool(id), "limits", Info),
+            Self::PoolUnreadable { pool: id, .. } => (Subject::Pool(id), "unreadable", Warning),
+            Self::PoolReadable { pool: id } => (Subject::Pool(id), "readable", Info),
+            Self::PoolOrphaned { pool: id } => (Subject::Pool(id), "orphaned", Warning),
+            Self::PoolWarning { pool: id, .. } => (Subject::Pool(id), "warning", Warning),
+            Self::RequestCreated { request: id, .. } => (Subject::Request(id), "created", Info),
+            Self::RequestServed { request: id, .. } => (Subject::Request(id), "served", Info),
+            Self::RequestExtended { request: id, .. } => (Subject::Request(id), "extended", Info),
+            Self::RequestEnded { request: id } => (Subject::Request(id), "ended", Info),
+            Self::RequestCancelled { request: id, .. } => (Subject::Request(id), "cancelled", Info),
+            Self::RequestLost { request: id, .. } => (Subject::Request(id), "lost", Warning),
+            Self::RequestReleased { request: id, .. } => (Subject::Request(id), "released", Info),
+            Self::RequestImpossible { request: id, .. } => {
+                (Subject::Request(id), "impossible", Warning)
+            }
+            Self::Frozen { pool: id, .. } => (Subject::Scope(id.as_ref()), "frozen", Alarm),
+            Self::Thawed { pool: id, .. } => (Subject::Scope(id.as_ref()), "thawed", Info),
+            Self::ApprovalNeeded { pool: id, .. } => (Subject::Pool(id), "approval_needed", Alarm),
+            Self::Approved { pool: id, .. } => (Subject::Pool(id), "approved", Info),
+            Self::SiteSilent { site, .. } => (Subject::Fleet(site.as_str()), "site_silent", Alarm),
+            Self::SiteBack { site } => (Subject::Fleet(site.as_str()), "site_back", Info),
+            Self::ClockDrift { .. } => (Subject::Fleet(""), "clock_drift", Alarm),
+            Self::ClockTrusted => (Subject::Fleet(""), "clock_trusted", Info),
+            Self::SourceShrunk { source, .. } => (Subject::Fleet(source), "source_shrunk", Warning),
+            Self::SourceFailed { source, .. } => (Subject::Fleet(source), "source_failed", Warning),
+            Self::SourceBack { source } => (Subject::Fleet(source), "source_back", Info),
+            Self::PlanDropped { invariant, .. } => (Subject::Plan(invariant), "dropped", Alarm),
+        }
+    }
+}

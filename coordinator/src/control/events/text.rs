@@ -1,0 +1,181 @@
+//! Each happening in words.
+
+use super::{Happening, failure_word, mode_word, policy_word, time};
+
+/// The most that one text may take in the log of events.
+const TEXT: usize = 1_000;
+
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn because(text: String, reason: &str) -> String {
+    if reason.is_empty() {
+        text
+    } else {
+        format!("{text}: {reason}")
+    }
+}
+
+impl Happening {
+    /// For people, on one line, of bounded length.
+    pub(super) fn text(&self) -> String {
+        cut(&self.words()).to_owned()
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Started { fence } => format!("the coordinator started (fence {fence})"),
+            Self::Joined {
+                name, pool, late, ..
+            } => match (pool, late) {
+                (Some(pool), false) => format!("{name} joined pool {pool}"),
+                (Some(pool), true) => {
+                    format!("{name} joined pool {pool} after its launch had been given up")
+                }
+                (None, _) => format!("{name} joined in no pool: supply, never touched"),
+            },
+            Self::Ready { name, .. } => format!("{name} takes work"),
+            Self::Unreachable { name, .. } => format!("the agent of {name} is silent"),
+            Self::Returned { name, .. } => format!("the agent of {name} is back"),
+            Self::Faulty { name, what, .. } => format!("{name} is faulty: {what}"),
+            Self::Mended { name, .. } => format!("{name} is no longer faulty"),
+            Self::ForeignCordon { name, who, .. } => {
+                format!("{name} was cordoned outside Drover ({who})")
+            }
+            Self::Cordoned { by, reason, .. } => because(format!("cordoned by {by}"), reason),
+            Self::Uncordoned { by, reason, .. } => because(format!("uncordoned by {by}"), reason),
+            Self::DrainStarted {
+                policy, by, reason, ..
+            } => because(
+                format!("{by} drains it (policy {})", policy_word(*policy)),
+                reason,
+            ),
+            Self::DrainCancelled { by, reason, .. } => {
+                because(format!("{by} took the drain back"), reason)
+            }
+            Self::DrainRolledBack { reason, .. } => {
+                because("the drain was undone".to_owned(), reason)
+            }
+            Self::DrainExpired { .. } => {
+                "the drain's deadline passed: the state before is restored".to_owned()
+            }
+            Self::DrainRefused { reason, .. } => {
+                because("the agent refused the order".to_owned(), reason)
+            }
+            Self::Drained { .. } => "empty, confirmed".to_owned(),
+            Self::Leaving { instance, pool, .. } => format!("{instance} of pool {pool} leaves"),
+            Self::LeaveFailed { kind, message, .. } => {
+                format!("could not leave ({}): {message}", failure_word(*kind))
+            }
+            Self::Gone { name, .. } => format!("{name} is gone"),
+            Self::Vanished { name, instance, .. } => {
+                format!("{instance} of {name} ended without Drover")
+            }
+            Self::Notice { kind, message, .. } => because(format!("notice {kind}"), message),
+            Self::LaunchAsked {
+                offering,
+                launch,
+                count,
+                reason,
+                ..
+            } => because(
+                format!("asks for {count} of {offering} (launch {launch})"),
+                reason,
+            ),
+            Self::LaunchGranted {
+                launch,
+                asked,
+                granted,
+                ..
+            } => format!("launch {launch}: {granted} of {asked} granted"),
+            Self::LaunchFailed {
+                offering,
+                kind,
+                message,
+                ..
+            } => format!("{offering}: {} ({message})", failure_word(*kind)),
+            Self::LaunchSettled {
+                launch, granted, ..
+            } => format!("launch {launch}, whose answer was lost, gave {granted}"),
+            Self::LaunchMissed {
+                launch, missing, ..
+            } => format!("{missing} of launch {launch} never joined"),
+            Self::Failover { from, to, count } => {
+                format!("{count} go to {to}, since {from} had none")
+            }
+            Self::Adopted { instance, .. } => {
+                format!("{instance} was not launched by this store: adopted")
+            }
+            Self::PoolStopped { why, .. } => format!("stopped: {why}"),
+            Self::PoolClear { .. } => "no longer stopped".to_owned(),
+            Self::PoolPaused { by, why, .. } => because(format!("paused by {by}"), why),
+            Self::PoolResumed { by, .. } => format!("resumed by {by}"),
+            Self::PoolMode {
+                by, mode, reason, ..
+            } => because(format!("mode {} by {by}", mode_word(*mode)), reason),
+            Self::PoolLimits { by, detail, .. } => format!("limits changed by {by}: {detail}"),
+            Self::PoolUnreadable { message, .. } => format!("cannot be read: {message}"),
+            Self::PoolReadable { .. } => "can be read again".to_owned(),
+            Self::PoolOrphaned { .. } => {
+                "no longer in the config file: reported, never drained".to_owned()
+            }
+            Self::PoolWarning { message, .. } => message.clone(),
+            Self::RequestCreated { by, detail, .. } => format!("{by} asks for {detail}"),
+            Self::RequestServed { ends, .. } => match ends {
+                Some(at) => format!("served, until {}", time(*at)),
+                None => "served, until cancelled".to_owned(),
+            },
+            Self::RequestExtended { by, ends, .. } => {
+                format!("{by} extended it to {}", time(*ends))
+            }
+            Self::RequestEnded { .. } => "its time is over: its capacity is free".to_owned(),
+            Self::RequestCancelled { by, .. } => format!("cancelled by {by}"),
+            Self::RequestLost { units, why, .. } => format!("{units} units wait again: {why}"),
+            Self::RequestReleased { why, .. } => {
+                because("its partial capacity is given up".to_owned(), why)
+            }
+            Self::RequestImpossible { why, .. } => {
+                because("no pool can ever serve it".to_owned(), why)
+            }
+            Self::Frozen { by, reason, .. } => because(format!("frozen by {by}"), reason),
+            Self::Thawed { by, .. } => format!("thawed by {by}"),
+            Self::ApprovalNeeded {
+                id: approval,
+                message,
+                ..
+            } => format!("{message}: `drover approve {approval}` allows it"),
+            Self::Approved {
+                id: approval, by, ..
+            } => format!("{by} approved {approval}"),
+            Self::SiteSilent { site, nodes } => format!(
+                "all {nodes} nodes of site {site} are silent: a network fault, nothing is removed or bought for it"
+            ),
+            Self::SiteBack { site } => format!("site {site} is heard again"),
+            Self::ClockDrift { drift, until } => format!(
+                "wall and monotonic clock drifted apart by {} s: nothing is removed before {}",
+                drift.0 / 1_000,
+                time(*until)
+            ),
+            Self::ClockTrusted => "clocks agree again: removals go on".to_owned(),
+            Self::SourceShrunk {
+                source,
+                before,
+                now,
+            } => format!(
+                "source {source} fell from {before} to {now} units: shrinking holds until it is confirmed"
+            ),
+            Self::SourceFailed { source, message } => {
+                format!("source {source} cannot be read: {message}")
+            }
+            Self::SourceBack { source } => format!("source {source} is read again"),
+            Self::PlanDropped { invariant, why } => {
+                format!("an action was dropped by {invariant}: {why}")
+            }
+        }
+    }
+}
