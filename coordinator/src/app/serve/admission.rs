@@ -2,7 +2,7 @@
 
 use crate::config::{Config, PoolSource};
 use crate::serve::agents::Admission;
-use drover_core::model::PoolId;
+use drover_core::model::{InstanceId, PoolId};
 use drover_proto::v1;
 use std::sync::Arc;
 
@@ -18,30 +18,38 @@ impl PoolAdmission {
 }
 
 impl Admission for PoolAdmission {
-    /// A token without a pool gives supply in no pool; its launch, if there is one, is found by control.
+    /// The token's pool stands in the node's record. A host that nobody expected there (not in the list, no instance id)
+    /// is no error: control counts it as supply in no pool until list or metadata say otherwise.
     fn admit(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Result<Option<PoolId>, String> {
         let Some(name) = pool else { return Ok(None) };
         let pool = self.config.pool(name).ok_or_else(|| {
             format!("pool {name} of the join token is not in the coordinator's config")
         })?;
-        match &pool.source {
-            PoolSource::Static(hosts)
-                if !hosts
-                    .hosts
-                    .iter()
-                    .any(|host| host.as_str() == facts.hostname) =>
+        let host = &facts.hostname;
+        let surprise = match &pool.source {
+            PoolSource::Static(listed)
+                if !listed.hosts.iter().any(|known| known.as_str() == host) =>
             {
-                Err(format!(
-                    "host {} is not in the list of pool {name}: add it to `hosts`, or use a token of another pool",
-                    facts.hostname
-                ))
+                Some("it is not in the pool's `hosts`")
             }
-            PoolSource::Static(_) => Ok(Some(name.clone())),
-            PoolSource::Asg(_) | PoolSource::Sim(_) if facts.instance_id.is_none() => Err(format!(
-                "host {} knows no instance id, and pool {name} is made of instances: see [metadata] of its config",
-                facts.hostname
-            )),
-            PoolSource::Asg(_) | PoolSource::Sim(_) => Ok(Some(name.clone())),
+            PoolSource::Asg(_) | PoolSource::Sim(_) if facts.instance_id.is_none() => {
+                Some("it knows no instance id, see [metadata] of its config")
+            }
+            PoolSource::Static(_) | PoolSource::Asg(_) | PoolSource::Sim(_) => None,
+        };
+        if let Some(why) = surprise {
+            tracing::warn!(%host, pool = %name, why, "a host that nobody expected: supply in no pool");
+        }
+        Ok(Some(name.clone()))
+    }
+
+    /// In a static pool hosts are named by their name, in a cloud by their instance alone.
+    fn instance(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Option<InstanceId> {
+        match &self.config.pool(pool?)?.source {
+            PoolSource::Static(_) => Some(InstanceId::from(facts.hostname.as_str())),
+            PoolSource::Asg(_) | PoolSource::Sim(_) => {
+                facts.instance_id.as_deref().map(InstanceId::from)
+            }
         }
     }
 }
@@ -76,20 +84,17 @@ mod tests {
             Ok(Some("cloud".into()))
         );
         assert_eq!(admit("a", None, None), Ok(None));
-        assert!(
-            admit("b", None, Some("rack"))
-                .expect_err("not in the list")
-                .contains("`hosts`")
-        );
+        for (host, pool) in [("b", "rack"), ("a", "cloud")] {
+            assert_eq!(
+                admit(host, None, Some(pool)),
+                Ok(Some(pool.into())),
+                "never an error"
+            );
+        }
         assert!(
             admit("a", None, Some("attic"))
                 .expect_err("no such pool")
                 .contains("attic")
-        );
-        assert!(
-            admit("a", None, Some("cloud"))
-                .expect_err("no instance")
-                .contains("[metadata]")
         );
     }
 }
