@@ -4,6 +4,38 @@ use crate::rig::{GPUS, Rig, two_pools};
 use drover_core::model::{FailureKind, Millis};
 
 #[tokio::test]
+async fn a_token_without_a_pool_joins_by_instance_and_a_stranger_is_supply_that_nobody_touches() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    let ids = rig.cloud.alive("a");
+    let node = rig.join("", &ids[0]).await;
+    rig.cycle().await;
+    assert_eq!(rig.node(node.as_str()).pool, Some("a".into()));
+    assert_eq!(
+        rig.shown("job"),
+        "served",
+        "the launch's assignment became its node's"
+    );
+    // A host of no provider: shown, used for demand, never ordered or drained for idleness.
+    let stranger = rig.join("", "nobody-knows-it").await;
+    rig.cycle().await;
+    let shown = rig.node(stranger.as_str());
+    assert!(shown.pool.is_none() && shown.foreign, "{shown:?}");
+    rig.ask("second", 1, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("second"), "served");
+    assert_eq!(rig.cloud.alive("a").len(), 1, "nothing was bought for it");
+    rig.commands
+        .cancel_request("admin/ada", "second")
+        .await
+        .expect("cancelled");
+    rig.pass(Millis::minutes(60)).await;
+    assert!(rig.has_node(stranger.as_str()));
+    assert_eq!(rig.count(&format!("/order/{stranger}")).await, 0);
+}
+
+#[tokio::test]
 async fn the_whole_story_of_a_request() {
     let mut rig = Rig::new(&two_pools()).await;
     rig.ask("job", 3, GPUS).await;

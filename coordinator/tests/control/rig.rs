@@ -619,7 +619,8 @@ impl Rig {
         let record = NodeRecord {
             id: id.clone(),
             name: format!("host-{instance}"),
-            pool: Some(PoolId::from(pool)),
+            // An empty name is a token without a pool.
+            pool: Some(PoolId::from(pool)).filter(|pool| !pool.as_str().is_empty()),
             instance: Some(InstanceId::from(instance)),
             launch: None,
             token: None,

@@ -45,11 +45,12 @@ impl Admission for PoolAdmission {
 
     /// In a static pool hosts are named by their name, in a cloud by their instance alone.
     fn instance(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Option<InstanceId> {
-        match &self.config.pool(pool?)?.source {
-            PoolSource::Static(_) => Some(InstanceId::from(facts.hostname.as_str())),
-            PoolSource::Asg(_) | PoolSource::Sim(_) => {
-                facts.instance_id.as_deref().map(InstanceId::from)
-            }
+        let source = pool
+            .and_then(|pool| self.config.pool(pool))
+            .map(|pool| &pool.source);
+        match source {
+            Some(PoolSource::Static(_)) => Some(InstanceId::from(facts.hostname.as_str())),
+            _ => facts.instance_id.as_deref().map(InstanceId::from),
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::records::{
     AssignmentTarget, DesiredState, DrainRecord, DrainStep, NodeRecord, OrderRecord, RequestState,
 };
 use drover_core::model::{
-    Busy, Cordon, InstanceId, LaunchId, Lifecycle, Millis, NodeId, Offering, PoolId, Reserved,
-    Resources, UnixMs,
+    Busy, Cordon, InstanceId, LaunchId, Lifecycle, Millis, NodeId, Offering, PoolId, PoolKind,
+    Reserved, Resources, UnixMs,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -96,17 +96,30 @@ fn claims(sources: &Sources<'_>) -> BTreeMap<(PoolId, InstanceId), Vec<NodeId>> 
 }
 
 fn claim(sources: &Sources<'_>, id: &NodeId, record: &NodeRecord) -> Option<(PoolId, InstanceId)> {
-    let pool = sources.config.pool(record.pool.as_ref()?)?;
+    let known = || {
+        record.instance.clone().or_else(|| {
+            let facts = &sources.views.get(id)?.facts;
+            facts.instance_id.as_deref().map(InstanceId::new)
+        })
+    };
+    let Some(pool) = &record.pool else {
+        // A token without a pool: the provider that names the instance says where it belongs.
+        let instance = known()?;
+        let named = |(pool, reading): (&PoolId, &Arc<PoolReading>)| {
+            let cloud = sources.config.pool(pool)?.kind() != PoolKind::Static;
+            (cloud && reading.instances.iter().any(|i| i.id == instance)).then(|| pool.clone())
+        };
+        let pool = sources.readings.iter().find_map(named)?;
+        return Some((pool, instance));
+    };
+    let pool = sources.config.pool(pool)?;
     let instance = match &pool.source {
         PoolSource::Static(fixed) => fixed
             .hosts
             .iter()
             .find(|host| host.as_str() == record.name)
             .cloned()?,
-        PoolSource::Asg(_) | PoolSource::Sim(_) => record.instance.clone().or_else(|| {
-            let facts = &sources.views.get(id)?.facts;
-            facts.instance_id.as_deref().map(InstanceId::new)
-        })?,
+        PoolSource::Asg(_) | PoolSource::Sim(_) => known()?,
     };
     Some((pool.name.clone(), instance))
 }
@@ -161,9 +174,10 @@ fn joined(
     let view = sources.views.get(id).cloned();
     let claim = claim(sources, id, record)
         .filter(|claim| claims.get(claim).is_some_and(|who| who.len() == 1));
-    let pool = record
-        .pool
+    let pool = claim
         .as_ref()
+        .map(|(pool, _)| pool)
+        .or(record.pool.as_ref())
         .and_then(|pool| sources.config.pool(pool))
         // A host that the list does not name is in no pool.
         .filter(|pool| !matches!(pool.source, PoolSource::Static(_)) || claim.is_some());
