@@ -27,6 +27,7 @@ mod publish;
 mod requests;
 pub mod run;
 mod seen;
+pub mod settings;
 #[cfg(test)]
 mod testing;
 pub mod tx;

@@ -104,6 +104,13 @@ impl Coordinator {
         self.child = None;
     }
 
+    /// SIGHUP: it takes its config anew.
+    pub fn hang_up(&self) {
+        let child = self.child.as_ref().expect("it runs");
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGHUP).expect("it can be told");
+    }
+
     /// SIGTERM, and its exit code.
     pub fn stop(&mut self, within: Duration) -> Option<i32> {
         let mut child = self.child.take().expect("it runs");

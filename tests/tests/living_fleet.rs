@@ -258,3 +258,39 @@ fn a_request_that_no_pool_can_ever_serve_is_called_impossible() {
     let waited = coordinator.cli(&["requests", "wait", "dream", "--timeout", "60s"]);
     assert_eq!(waited.status.code(), Some(1));
 }
+
+#[test]
+fn a_bad_config_push_leaves_the_last_good_one_running() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (coordinator, _host) = fleet(dir.path());
+    coordinator.configure(
+        QUICK,
+        "[[pool]]\nname = \"rack\"\nkind = \"static\"\nhosst = []\n",
+    );
+    coordinator.hang_up();
+    let alarm = wait::until("the push is refused", SOON, || {
+        let status = coordinator.ask(&["status"]).to_string();
+        status.contains("config_refused").then_some(status)
+    });
+    assert!(alarm.contains("hosst"), "the alarm names the key: {alarm}");
+    assert_eq!(
+        coordinator.node("titan-01").expect("it is there")["state"],
+        "ready"
+    );
+    let wider = RACK.replace("\"titan-02\"]", "\"titan-02\", \"titan-03\"]");
+    coordinator.configure(QUICK, &wider);
+    coordinator.hang_up();
+    wait::until("the new host is known", SOON, || {
+        coordinator.node("titan-03")
+    });
+    assert!(
+        !coordinator
+            .ask(&["status"])
+            .to_string()
+            .contains("config_refused")
+    );
+    assert_eq!(
+        coordinator.node("titan-01").expect("it is there")["state"],
+        "ready"
+    );
+}

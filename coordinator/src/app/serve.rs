@@ -2,6 +2,7 @@
 
 mod actuators;
 mod admission;
+mod reload;
 
 use crate::adapters::ca::Ca;
 use crate::adapters::clock::SystemClock;
@@ -17,6 +18,7 @@ use crate::control::events::Happening;
 use crate::control::journal::Journal;
 use crate::control::plans::PlanFiles;
 use crate::control::run;
+use crate::control::settings::Asks;
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
 use crate::serve;
@@ -29,6 +31,7 @@ use crate::serve::tokens::TokenDesk;
 use admission::PoolAdmission;
 use anyhow::{Context as _, Result};
 use drover_core::model::{Millis, PoolId, PoolKind};
+use reload::Reload;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,7 +87,7 @@ pub fn run(args: &Args) -> ExitCode {
         .build();
     let done = runtime
         .context("cannot start the runtime")
-        .and_then(|runtime| runtime.block_on(coordinate(config)));
+        .and_then(|runtime| runtime.block_on(coordinate(config, &args.config)));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -114,7 +117,7 @@ struct Foundation {
     hub: Arc<Hub>,
 }
 
-async fn coordinate(config: Config) -> Result<()> {
+async fn coordinate(config: Config, path: &Path) -> Result<()> {
     // The port first: a second coordinator on this machine must fail before it takes the leadership of the store.
     let listen = config.server.listen;
     let listener = TcpListener::bind(listen)
@@ -124,8 +127,8 @@ async fn coordinate(config: Config) -> Result<()> {
     let state_dir = config.server.state_dir.clone();
     private_file::directory(&state_dir)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let path = state_dir.join(FILE_NAME);
-    let store = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await??;
+    let file = state_dir.join(FILE_NAME);
+    let store = tokio::task::spawn_blocking(move || SqliteStore::open(&file)).await??;
     let store: Arc<dyn Store> = Arc::new(store);
     let ca = Arc::new(Ca::open(&state_dir, &*store, &*clock).await?);
     let journal = Arc::new(Journal::open(store.clone(), clock.clone()).await?);
@@ -141,24 +144,36 @@ async fn coordinate(config: Config) -> Result<()> {
 
     let identities = base.identities();
     base.first_admin(&identities, address).await?;
-    let (control, commands, rehearsals) = base.control(&state_dir).await?;
+    let mut kept = actuators::Kept::default();
+    let (control, commands, asks) = base.control(&state_dir, &mut kept).await?;
     let tls = serve::tls::config(&base.ca, &base.config.server.names, &base.clock)?;
     let gate = Gate::new(base.store.clone(), base.clock.clone());
     let tokens = TokenDesk::new(base.journal.clone(), base.ca.clone(), base.clock.clone());
+    let agents = base.agents(control.settings());
+    let reload = Reload {
+        path: path.to_owned(),
+        running: base.config.clone(),
+        store: base.store.clone(),
+        clock: base.clock.clone(),
+        kept,
+        commands: commands.clone(),
+    };
     let admin = Admin::new(commands, tokens, identities, state_dir, base.clock.clone());
 
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+    let reloading = tokio::spawn(reload.run(hangup));
     let serving = serve::run(
         listener,
         tls,
         gate,
-        base.agents(),
+        agents,
         Some(admin.routes()),
         ended(stopped.clone()),
     );
-    let cycling = run::run(control, rehearsals, ended(stopped));
+    let cycling = run::run(control, asks, ended(stopped));
     tracing::info!(
         listen = %address,
         store = base.store.store_id(),
@@ -192,6 +207,7 @@ async fn coordinate(config: Config) -> Result<()> {
         Some(done) => done,
         None => serving.await,
     };
+    reloading.abort();
     cycled?;
     served.context("the gRPC port failed")?;
     tracing::info!("the coordinator stopped");
@@ -237,11 +253,15 @@ impl Foundation {
         Ok(())
     }
 
-    async fn control(&self, state_dir: &Path) -> Result<(Control, Commands, run::Rehearsals)> {
+    async fn control(
+        &self,
+        state_dir: &Path,
+        kept: &mut actuators::Kept,
+    ) -> Result<(Control, Commands, Asks)> {
         let ports = Ports {
             journal: self.journal.clone(),
             link: self.hub.clone(),
-            actuators: actuators::all(&self.config, &*self.store, &self.clock).await?,
+            actuators: actuators::all(&self.config, &*self.store, &self.clock, kept).await?,
             sources: vec![Arc::new(Requests::new(
                 self.store.clone(),
                 self.config.control.gang_hold,
@@ -256,17 +276,17 @@ impl Foundation {
         let files = PlanFiles::open(&dir, keep)
             .with_context(|| format!("cannot keep plans in {}", dir.display()))?;
         control.keep_plans(files);
-        let (commands, rehearsals) = control.commands();
-        Ok((control, commands, rehearsals))
+        let (commands, asks) = control.commands();
+        Ok((control, commands, asks))
     }
 
-    fn agents(&self) -> Arc<Agents> {
+    fn agents(&self, settings: watch::Receiver<Arc<Config>>) -> Arc<Agents> {
         Agents::new(Parts {
             journal: self.journal.clone(),
             ca: self.ca.clone(),
             hub: self.hub.clone(),
             clock: self.clock.clone(),
-            admission: Arc::new(PoolAdmission::new(self.config.clone())),
+            admission: Arc::new(PoolAdmission::new(settings)),
             intervals: Intervals {
                 report: self.config.control.report_interval,
                 full: self.config.control.full_interval,

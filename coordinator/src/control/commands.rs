@@ -7,8 +7,9 @@ mod nodes;
 mod pools;
 mod requests;
 
-use super::cycle::{Control, Rehearsal};
+use super::cycle::Control;
 use super::journal::{Change, Journal};
+use super::settings::{Ask, Asks};
 use super::view::FleetView;
 use super::wake::Wake;
 use crate::config::Config;
@@ -84,8 +85,8 @@ pub(super) fn invalid(field: &'static str, message: impl Into<String>) -> Comman
 
 /// A change that met another one is tried again this often.
 const ATTEMPTS: usize = 5;
-/// Fresh plans that may be waited for at once.
-const REHEARSALS: usize = 16;
+/// What may be asked of the cycle at once.
+const ASKS: usize = 16;
 /// How long [`Commands::fresh_view`] waits for a cycle.
 const FRESH: Duration = Duration::from_secs(5);
 
@@ -93,27 +94,27 @@ const FRESH: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Commands {
     pub(super) journal: Arc<Journal>,
-    pub(super) config: Arc<Config>,
+    pub(super) settings: watch::Receiver<Arc<Config>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) view: watch::Receiver<Arc<FleetView>>,
     pub(super) wake: Wake,
-    pub(super) rehearse: mpsc::Sender<oneshot::Sender<Rehearsal>>,
+    pub(super) asks: mpsc::Sender<Ask>,
 }
 
 impl Control {
-    /// People's hands on this fleet, and where their wishes for a fresh plan come out: for [`super::run`].
+    /// People's hands on this fleet, and where what they ask of the cycle comes out: for [`super::run`].
     #[must_use]
-    pub fn commands(&self) -> (Commands, mpsc::Receiver<oneshot::Sender<Rehearsal>>) {
-        let (rehearse, rehearsals) = mpsc::channel(REHEARSALS);
+    pub fn commands(&self) -> (Commands, Asks) {
+        let (asks, out) = mpsc::channel(ASKS);
         let commands = Commands {
             journal: self.journal.clone(),
-            config: self.config.clone(),
+            settings: self.settings(),
             clock: self.clock.clone(),
             view: self.views(),
             wake: self.wake(),
-            rehearse,
+            asks,
         };
-        (commands, rehearsals)
+        (commands, out)
     }
 }
 
@@ -148,15 +149,29 @@ impl Commands {
         view.plan.clone().map(|plan| (view.cycle, plan))
     }
 
+    /// Asks the cycle for something, to be done before its next round.
+    ///
+    /// # Errors
+    /// The cycle does not run.
+    pub async fn ask(&self, ask: Ask) -> Result<(), CommandError> {
+        let sent = self.asks.send(ask).await;
+        sent.map_err(|_| CommandError::NoCycle)?;
+        self.wake.call();
+        Ok(())
+    }
+
+    /// The config in force.
+    pub(super) fn config(&self) -> Arc<Config> {
+        self.settings.borrow().clone()
+    }
+
     /// Reads everything and plans, and changes nothing.
     ///
     /// # Errors
     /// The cycle does not run, or could not read the store.
     pub async fn plan_fresh(&self) -> Result<(PlanInput, Planned), CommandError> {
         let (answer, result) = oneshot::channel();
-        let sent = self.rehearse.send(answer).await;
-        sent.map_err(|_| CommandError::NoCycle)?;
-        self.wake.call();
+        self.ask(Ask::Rehearsal(answer)).await?;
         match result.await {
             Ok(Ok(plan)) => Ok(plan),
             Ok(Err(error)) => Err(CommandError::Read(error)),

@@ -64,6 +64,7 @@ pub struct Control {
     pub(super) seen: Seen,
     pub(super) wake: Wake,
     pub(super) views: watch::Sender<Arc<FleetView>>,
+    pub(super) settings: watch::Sender<Arc<Config>>,
     pub(super) plans: Option<PlanFiles>,
 }
 
@@ -99,6 +100,7 @@ impl Control {
     pub fn new(config: Arc<Config>, ports: Ports) -> Self {
         let seen = Seen::new(ports.clock.wall(), ports.clock.mono());
         Self {
+            settings: watch::channel(config.clone()).0,
             config,
             journal: ports.journal,
             link: ports.link,

@@ -21,6 +21,13 @@ pub enum Happening {
     Started {
         fence: u64,
     },
+    ConfigTaken {
+        gained: String,
+        lost: String,
+    },
+    ConfigRefused {
+        why: String,
+    },
     Joined {
         node: NodeId,
         name: String,

@@ -56,6 +56,11 @@ impl Pools {
         }
     }
 
+    /// Other actuators from now on; what is known of the pools stays.
+    pub fn replace(&mut self, actuators: Vec<Arc<dyn Actuator>>) {
+        self.actuators = actuators;
+    }
+
     /// What drives pools of this kind.
     #[must_use]
     pub fn actuator(&self, kind: PoolKind) -> Option<Arc<dyn Actuator>> {

@@ -2,10 +2,10 @@
 //!
 //! Started by `app`. The only place in control that knows a timer.
 
-use super::cycle::{Control, CycleError, Rehearsal};
+use super::cycle::{Control, CycleError};
+use super::settings::Asks;
 use std::future::Future;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// A burst is over when nothing came for this long.
@@ -19,27 +19,22 @@ const IN_A_ROW: u32 = 20;
 /// After a cycle that failed.
 const FAILED: Duration = Duration::from_secs(1);
 
-/// Where wishes for a fresh plan come out.
-pub type Rehearsals = mpsc::Receiver<oneshot::Sender<Rehearsal>>;
-
 /// Runs cycles until `stop` resolves or somebody else leads.
 ///
 /// # Errors
 /// Somebody else leads this store: nothing may be done any more.
 pub async fn run(
     mut control: Control,
-    mut rehearsals: Rehearsals,
+    mut asks: Asks,
     stop: impl Future<Output = ()>,
 ) -> Result<(), CycleError> {
     tokio::pin!(stop);
-    let interval = Duration::from_millis(control.config.control.interval.0);
     let mut agents = control.link.changed();
     let mut wishes = control.wake.subscribe();
     let mut row = 0;
     loop {
-        while let Ok(answer) = rehearsals.try_recv() {
-            // Nobody waits any more: fine.
-            let _ = answer.send(control.rehearse().await);
+        while let Ok(ask) = asks.try_recv() {
+            control.answer(ask).await?;
         }
         agents.borrow_and_update();
         wishes.borrow_and_update();
@@ -50,7 +45,7 @@ pub async fn run(
             }
             Ok(_) => {
                 row = 0;
-                interval
+                Duration::from_millis(control.config.control.interval.0)
             }
             Err(error @ CycleError::Fenced(_)) => return Err(error),
             Err(error) => {

@@ -68,6 +68,8 @@ pub struct Seen {
     pub units: BTreeMap<String, u32>,
     /// Sources that shrank or failed: why shrinking holds, since when (monotonic).
     pub doubtful: BTreeMap<String, (String, Millis)>,
+    /// Why the config that was pushed last was refused.
+    pub refused_config: Option<String>,
     /// Alarms, since when.
     pub alarms: BTreeMap<(&'static str, String), UnixMs>,
 }
@@ -80,6 +82,7 @@ impl Seen {
             cycle: 0,
             started,
             started_mono,
+            refused_config: None,
             settled: false,
             clocks: clock::Guard::default(),
             drifted: None,

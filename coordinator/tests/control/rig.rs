@@ -8,6 +8,7 @@ use drover::config::{self, Config};
 use drover::control::commands::Commands;
 use drover::control::cycle::{Control, Ports};
 use drover::control::journal::Journal;
+use drover::control::settings::{Ask, Settings};
 use drover::control::view::{FleetView, NodeView};
 use drover::ports::actuate::{
     ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
@@ -521,6 +522,24 @@ impl Rig {
     pub async fn with_config(&mut self, text: &str) {
         self.config = Arc::new(config::parse(text).expect("config"));
         self.restart().await;
+    }
+
+    /// Another config is pushed into the running coordinator.
+    pub async fn push_config(&mut self, text: &str) {
+        self.config = Arc::new(config::parse(text).expect("config"));
+        let settings = Settings {
+            config: self.config.clone(),
+            actuators: vec![Arc::new(CloudPort(self.cloud.clone()))],
+            sources: vec![Arc::new(Requests::new(
+                self.store.clone(),
+                Millis::minutes(20),
+            ))],
+        };
+        let control = self.control.as_mut().expect("it runs");
+        control
+            .answer(Ask::Settings(Box::new(settings)))
+            .await
+            .expect("taken");
     }
 
     fn tick(&self) {

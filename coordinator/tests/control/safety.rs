@@ -244,3 +244,48 @@ async fn a_quiet_fleet_writes_nothing() {
     assert_eq!(rig.records().await, before);
     assert_eq!(rig.count("/event/").await, events);
 }
+
+#[tokio::test]
+async fn a_pushed_config_orphans_a_pool_that_it_no_longer_names_and_drains_nothing_for_a_lower_maximum()
+ {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 6).await;
+    for node in &nodes {
+        rig.work(node, "busy");
+    }
+    rig.cycle().await;
+    // Half the maximum: nothing is drained, nothing is grown.
+    rig.push_config(&two_pools().replace("max = 200", "max = 3"))
+        .await;
+    rig.cycle().await;
+    rig.pass(Millis::minutes(60)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 6);
+    assert_eq!(rig.count("/drain/").await, 0);
+    assert_eq!(rig.view().pool("a").expect("a").max, 3);
+    // Not in the file any more: reported, its nodes idle now, and still nothing is done to them.
+    let two = two_pools();
+    let (head, rest) = two.split_once("[[pool]]\nname = \"a\"").expect("pool a");
+    let (_, b) = rest.split_once("[[pool]]").expect("pool b");
+    rig.push_config(&format!("{head}[[pool]]{b}")).await;
+    for node in &nodes {
+        rig.work(node, "");
+    }
+    rig.pass(Millis::minutes(60)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 6);
+    assert_eq!(rig.count("/drain/").await, 0);
+    assert!(rig.view().pool("a").expect("still shown").orphaned);
+    assert!(
+        rig.view()
+            .alarms
+            .iter()
+            .any(|alarm| alarm.kind == "pool_orphaned")
+    );
+    assert_eq!(rig.events("config_taken").await.len(), 2);
+    // And named again: as if nothing had been.
+    rig.push_config(&two_pools()).await;
+    rig.pass(Millis::minutes(15)).await;
+    assert!(
+        rig.cloud.alive("a").is_empty(),
+        "idle nodes of a pool in mode full go"
+    );
+}

@@ -10,11 +10,18 @@ use crate::ports::store::Store;
 use crate::world::WorldSpec;
 use anyhow::{Context as _, Result, bail};
 use drover_core::model::PoolKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Seed of an embedded cloud: its ids and delays are the same at every start.
 const SEED: u64 = 1;
+
+/// What outlives a reload of the config.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// The embedded cloud, and the file it was made from: it is not made anew under its instances.
+    world: Option<(PathBuf, Arc<Engine>)>,
+}
 
 /// All that the config needs.
 ///
@@ -24,6 +31,7 @@ pub(super) async fn all(
     config: &Config,
     store: &dyn Store,
     clock: &Arc<dyn Clock>,
+    kept: &mut Kept,
 ) -> Result<Vec<Arc<dyn Actuator>>> {
     let has = |kind| config.pools.iter().any(|pool| pool.kind() == kind);
     let mut actuators: Vec<Arc<dyn Actuator>> = Vec::new();
@@ -34,7 +42,7 @@ pub(super) async fn all(
         })));
     }
     if has(PoolKind::Sim) {
-        actuators.push(Arc::new(sim(config)?));
+        actuators.push(Arc::new(sim(config, kept)?));
     }
     if has(PoolKind::Asg) {
         actuators.push(asg(config, store, clock).await?);
@@ -42,16 +50,23 @@ pub(super) async fn all(
     Ok(actuators)
 }
 
-fn sim(config: &Config) -> Result<SimCloud> {
+fn sim(config: &Config, kept: &mut Kept) -> Result<SimCloud> {
     if let Some(address) = &config.sim.cloud {
         return SimCloud::remote(address, &config.pools).context("sim.cloud is no address");
     }
     let Some(world) = &config.sim.world else {
         bail!("[sim]: a pool of kind sim needs `cloud` or `world`");
     };
-    let engine = Engine::new(read_world(world)?, SEED, None);
-    let living = engine.clone();
-    tokio::spawn(async move { living.run().await });
+    let engine = match &kept.world {
+        Some((path, engine)) if path == world => engine.clone(),
+        _ => {
+            let engine = Engine::new(read_world(world)?, SEED, None);
+            let living = engine.clone();
+            tokio::spawn(async move { living.run().await });
+            kept.world = Some((world.clone(), engine.clone()));
+            engine
+        }
+    };
     Ok(SimCloud::embedded(engine, &config.pools))
 }
 

@@ -5,15 +5,16 @@ use crate::serve::agents::Admission;
 use drover_core::model::{InstanceId, PoolId};
 use drover_proto::v1;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// By the pools of the config.
 pub(super) struct PoolAdmission {
-    config: Arc<Config>,
+    settings: watch::Receiver<Arc<Config>>,
 }
 
 impl PoolAdmission {
-    pub(super) const fn new(config: Arc<Config>) -> Self {
-        Self { config }
+    pub(super) const fn new(settings: watch::Receiver<Arc<Config>>) -> Self {
+        Self { settings }
     }
 }
 
@@ -22,7 +23,8 @@ impl Admission for PoolAdmission {
     /// is no error: control counts it as supply in no pool until list or metadata say otherwise.
     fn admit(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Result<Option<PoolId>, String> {
         let Some(name) = pool else { return Ok(None) };
-        let pool = self.config.pool(name).ok_or_else(|| {
+        let config = self.settings.borrow().clone();
+        let pool = config.pool(name).ok_or_else(|| {
             format!("pool {name} of the join token is not in the coordinator's config")
         })?;
         let host = &facts.hostname;
@@ -45,8 +47,9 @@ impl Admission for PoolAdmission {
 
     /// In a static pool hosts are named by their name, in a cloud by their instance alone.
     fn instance(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Option<InstanceId> {
+        let config = self.settings.borrow().clone();
         let source = pool
-            .and_then(|pool| self.config.pool(pool))
+            .and_then(|pool| config.pool(pool))
             .map(|pool| &pool.source);
         match source {
             Some(PoolSource::Static(_)) => Some(InstanceId::from(facts.hostname.as_str())),
@@ -74,7 +77,7 @@ mod tests {
             instance_id: instance.map(str::to_owned),
             ..v1::Facts::default()
         };
-        PoolAdmission::new(config).admit(&facts, pool.map(PoolId::from).as_ref())
+        PoolAdmission::new(watch::channel(config).1).admit(&facts, pool.map(PoolId::from).as_ref())
     }
 
     #[test]

@@ -183,11 +183,12 @@ impl Commands {
                     wish.node, drain.value.by
                 )));
             }
+            let config = self.config();
             let pool = subject
                 .node
                 .pool
                 .as_ref()
-                .and_then(|pool| self.config.pool(pool));
+                .and_then(|pool| config.pool(pool));
             if wish.then == Then::Leave {
                 match pool.map(|pool| &pool.source) {
                     None => return Err(invalid("then", "the node is in no pool: only cordoned")),

@@ -32,7 +32,7 @@ impl Commands {
             return Err(invalid("pool", "is empty"));
         }
         let id = PoolId::from(name);
-        if self.config.pool(&id).is_none() {
+        if self.config().pool(&id).is_none() {
             return Err(CommandError::NotFound {
                 kind: "pool",
                 name: name.to_owned(),
@@ -161,7 +161,7 @@ impl Commands {
                 record.max = wish.max.or(record.max);
                 record.spare = wish.spare.or(record.spare);
             }
-            if let Some(config) = self.config.pool(&id) {
+            if let Some(config) = self.config().pool(&id) {
                 let min = record.min.unwrap_or(config.min);
                 let max = record.max.unwrap_or(config.max);
                 if min > max {

@@ -107,7 +107,7 @@ impl Commands {
             return Err(invalid("gpu_model", "is too long"));
         }
         for pool in &spec.pools {
-            if self.config.pool(pool).is_none() {
+            if self.config().pool(pool).is_none() {
                 return Err(invalid("pools", format!("no pool is named {pool:?}")));
             }
         }

@@ -55,6 +55,8 @@ impl Happening {
         use Severity::{Alarm, Info, Warning};
         match self {
             Self::Started { .. } => (Subject::Fleet(""), "started", Info),
+            Self::ConfigTaken { .. } => (Subject::Fleet(""), "config_taken", Info),
+            Self::ConfigRefused { .. } => (Subject::Fleet(""), "config_refused", Alarm),
             Self::Joined { node: id, .. } => (Subject::Node(id), "joined", Info),
             Self::Ready { node: id, .. } => (Subject::Node(id), "ready", Info),
             Self::Unreachable { node: id, .. } => (Subject::Node(id), "unreachable", Warning),

@@ -30,6 +30,20 @@ impl Happening {
     fn words(&self) -> String {
         match self {
             Self::Started { fence } => format!("the coordinator started (fence {fence})"),
+            Self::ConfigTaken { gained, lost } => {
+                let pools = |word, list: &String| match list.as_str() {
+                    "" => String::new(),
+                    list => format!(", pools {word}: {list}"),
+                };
+                format!(
+                    "goes on with a new config{}{}",
+                    pools("gained", gained),
+                    pools("orphaned", lost)
+                )
+            }
+            Self::ConfigRefused { why } => {
+                format!("a new config was refused, the last good one stays in force: {why}")
+            }
             Self::Joined {
                 name, pool, late, ..
             } => match (pool, late) {

@@ -23,6 +23,10 @@ impl Control {
                 found.push(("breaker_open", approval.pool.0.clone(), text));
             }
         }
+        if let Some(why) = &self.seen.refused_config {
+            let text = format!("the config file was refused, the last good one is in force: {why}");
+            found.push(("config_refused", String::new(), text));
+        }
         if let Some((_, drift)) = self.seen.drifted {
             let text = format!(
                 "wall and monotonic clock drifted apart by {} s: nothing is removed",

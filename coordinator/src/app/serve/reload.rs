@@ -1,0 +1,122 @@
+//! SIGHUP: another config for a running coordinator. A file that does not parse or check leaves the last good one in
+//! force, and is told as event and alarm.
+
+use super::{actuators, not_built};
+use crate::adapters::demand::requests::Requests;
+use crate::config::{self, Config};
+use crate::control::commands::Commands;
+use crate::control::settings::{Ask, Settings};
+use crate::ports::clock::Clock;
+use crate::ports::store::Store;
+use anyhow::{Context as _, Result, bail};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::signal::unix::Signal;
+
+/// What a reload is made with.
+pub(super) struct Reload {
+    pub(super) path: PathBuf,
+    pub(super) running: Arc<Config>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) kept: actuators::Kept,
+    pub(super) commands: Commands,
+}
+
+impl Reload {
+    /// Takes the file anew at each signal, until nothing can come any more.
+    pub(super) async fn run(mut self, mut hangup: Signal) {
+        while hangup.recv().await.is_some() {
+            let ask = match self.read().await {
+                Ok(settings) => {
+                    self.running = settings.config.clone();
+                    Ask::Settings(Box::new(settings))
+                }
+                Err(error) => Ask::Refused {
+                    why: format!("{error:#}"),
+                },
+            };
+            if self.commands.ask(ask).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<Settings> {
+        let mut config = config::load(&self.path)?;
+        if let Some(pool) = not_built(&config) {
+            bail!("pool {pool} is of kind asg, and this drover was built without the feature aws");
+        }
+        keep_fixed(&mut config, &self.running);
+        let config = Arc::new(config);
+        let actuators = actuators::all(&config, &*self.store, &self.clock, &mut self.kept)
+            .await
+            .context("its pools cannot be driven")?;
+        let requests = Requests::new(self.store.clone(), config.control.gang_hold);
+        Ok(Settings {
+            config,
+            actuators,
+            sources: vec![Arc::new(requests)],
+        })
+    }
+}
+
+/// What only a start can change stays as it runs, and is said.
+fn keep_fixed(config: &mut Config, running: &Config) {
+    let said = |key: &str| {
+        tracing::warn!(
+            key,
+            "a changed key takes effect at the next start of the coordinator"
+        )
+    };
+    if config.server != running.server {
+        said("server");
+        config.server = running.server.clone();
+    }
+    let (new, old) = (&mut config.control, &running.control);
+    for (key, new, old) in [
+        (
+            "control.report_interval",
+            &mut new.report_interval,
+            old.report_interval,
+        ),
+        (
+            "control.full_interval",
+            &mut new.full_interval,
+            old.full_interval,
+        ),
+    ] {
+        if *new != old {
+            said(key);
+            *new = old;
+        }
+    }
+    if new.plans_dir != old.plans_dir {
+        said("control.plans_dir");
+        new.plans_dir.clone_from(&old.plans_dir);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_a_start_can_change_stays_as_it_runs() {
+        let parse = |text: &str| config::parse(text).expect("a sound config");
+        let running = parse("[server]\nlisten = \"127.0.0.1:1\"\n[control]\ninterval = \"5s\"\n");
+        let mut new = parse(
+            "[server]\nlisten = \"127.0.0.1:2\"\n\
+             [control]\ninterval = \"7s\"\nreport_interval = \"1s\"\nplans_dir = \"/plans\"\n",
+        );
+        keep_fixed(&mut new, &running);
+        assert_eq!(new.server, running.server);
+        assert_eq!(new.control.report_interval, running.control.report_interval);
+        assert_eq!(new.control.plans_dir, None);
+        assert_eq!(
+            new.control.interval,
+            drover_core::model::Millis::seconds(7),
+            "all else is new"
+        );
+    }
+}
