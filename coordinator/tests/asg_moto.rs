@@ -171,6 +171,7 @@ async fn mixed_on_demand_and_spot_grows_by_the_fallback() {
     group.mixed = Some(Mixed {
         types: vec!["g5.xlarge".into(), "g5.2xlarge".into()],
         on_demand_percent: 50,
+        weight: None,
     });
     let field = Field::new(&[(EAST, group)], Scenario::default()).await;
     let asg = field.adapter().await;

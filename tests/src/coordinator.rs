@@ -132,6 +132,18 @@ impl Coordinator {
             .expect("drover runs")
     }
 
+    /// Starts the CLI and does not wait for its end.
+    pub fn spawn_cli(&self, args: &[&str]) -> Child {
+        Command::new(programs::drover())
+            .args(args)
+            .env("DROVER_CONFIG_DIR", self.contexts())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("drover runs")
+    }
+
     /// Runs the CLI and gives its JSON.
     ///
     /// # Panics

@@ -5,6 +5,7 @@
 pub mod aws_proxy;
 pub mod coordinator;
 pub mod host;
+pub mod imds;
 pub mod moto;
 pub mod played_agent;
 pub mod programs;

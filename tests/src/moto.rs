@@ -53,6 +53,8 @@ pub struct Mixed {
     pub types: Vec<String>,
     /// Share of on-demand, percent.
     pub on_demand_percent: u32,
+    /// How much one of the types counts for; AWS says one when absent.
+    pub weight: Option<u32>,
 }
 
 impl NewGroup {
@@ -172,6 +174,9 @@ impl Moto {
                     n + 1
                 );
                 form.push((format!("{row}.InstanceType"), instance_type.clone()));
+                if let Some(weight) = mixed.weight {
+                    form.push((format!("{row}.WeightedCapacity"), text(weight)));
+                }
             }
             let share =
                 "MixedInstancesPolicy.InstancesDistribution.OnDemandPercentageAboveBaseCapacity";

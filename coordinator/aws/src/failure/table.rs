@@ -81,6 +81,7 @@ const CODES: &[(&str, FailureKind)] = &[
     ("RequestTimeout", Transient),
     ("RequestTimeoutException", Transient),
     ("InvalidLaunchTemplateId", Config),
+    ("InvalidInstanceType", Config),
     ("MissingParameter", Config),
     ("UnknownParameter", Config),
     ("InvalidAction", Config),

@@ -1,0 +1,421 @@
+//! Coordinator and agents as processes, Auto Scaling groups in two regions: over the AWS SDK, through the fault proxy,
+//! against moto. What was launched and ended is what the proxy counted, not what the coordinator believes.
+
+use drover_tests::aws_proxy::{AwsProxy, Cause, Effect, Fault, Ledger, Ration, Scenario, Timing};
+use drover_tests::coordinator::Coordinator;
+use drover_tests::host::Host;
+use drover_tests::imds::Metadata;
+use drover_tests::moto::{Moto, NewGroup};
+use drover_tests::wait;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const EAST: &str = "us-east-1";
+const WEST: &str = "us-west-2";
+/// Under a loaded machine.
+const SOON: Duration = Duration::from_secs(90);
+const QUICK: &str = "interval = \"1s\"\nsettle = \"1s\"\nsilence = \"10s\"\nreport_interval = \"1s\"\n\
+                     full_interval = \"5s\"\nbreaker_fleet_percent = 50";
+
+/// Proxy, metadata and moto live here; the tests themselves block.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+
+/// A pool and the group of its name.
+#[derive(Clone)]
+struct Pool {
+    region: &'static str,
+    group: NewGroup,
+    mode: &'static str,
+    /// USD per hour.
+    price: &'static str,
+    /// More keys.
+    more: &'static str,
+}
+
+fn pool(region: &'static str, name: &str) -> Pool {
+    let zone = if region == EAST { "us-east-1a" } else { "us-west-2a" };
+    let (group, price) = (NewGroup::new(name, "g5.xlarge", &[zone]), "1.0");
+    Pool {
+        region,
+        group: group.tag("drover:owner", "unclaimed"),
+        mode: "full",
+        price,
+        more: "",
+    }
+}
+
+impl Pool {
+    fn table(&self) -> String {
+        let Self { region, mode, price, more, .. } = self;
+        let name = &self.group.name;
+        format!(
+            "[[pool]]\nname = \"{name}\"\nkind = \"asg\"\nsite = \"{region}\"\nregion = \"{region}\"\ngroup = \"{name}\"\n\
+             mode = \"{mode}\"\nmax = 20\nidle_after = \"2s\"\nprices = {{ \"g5.xlarge\" = {price} }}\n{more}\n"
+        )
+    }
+}
+
+struct Field {
+    dir: TempDir,
+    proxy: AwsProxy,
+    metadata: Metadata,
+    coordinator: Coordinator,
+    hosts: BTreeMap<String, Host>,
+}
+
+impl Field {
+    /// Groups, proxy and config; the coordinator does not run yet.
+    fn prepare(pools: &[Pool], scenario: Scenario) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (proxy, metadata) = RUNTIME.block_on(async {
+            let moto = Moto::shared().await;
+            for pool in pools {
+                moto.create_group(pool.region, &pool.group).await;
+            }
+            let proxy = AwsProxy::start(moto.url(), scenario).await.expect("a proxy");
+            (proxy, Metadata::start("g5.xlarge").await)
+        });
+        let tables: String = pools.iter().map(Pool::table).collect();
+        let aws = format!("[aws]\nendpoint = \"{}\"\n", proxy.url());
+        let coordinator = Coordinator::prepare(&dir.path().join("c"), QUICK, &(tables + &aws));
+        Self {
+            dir,
+            proxy,
+            metadata,
+            coordinator,
+            hosts: BTreeMap::new(),
+        }
+    }
+
+    fn start(pools: &[Pool], scenario: Scenario) -> Self {
+        let mut field = Self::prepare(pools, scenario);
+        field.run("");
+        field
+    }
+
+    /// Starts the coordinator with these fail points.
+    fn run(&mut self, points: &str) {
+        self.coordinator.run(&[
+            ("AWS_ACCESS_KEY_ID", "x"),
+            ("AWS_SECRET_ACCESS_KEY", "y"),
+            ("AWS_REGION", EAST),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+            ("FAILPOINTS", points),
+        ]);
+    }
+
+    fn set(&self, scenario: Scenario) {
+        RUNTIME.block_on(self.proxy.set(scenario));
+    }
+
+    fn ledger(&self) -> Ledger {
+        self.proxy.ledger()
+    }
+
+    fn ask_for(&self, name: &str, gpus: u32) {
+        let gpus = gpus.to_string();
+        self.coordinator.ask(&[
+            "requests", "create", "--name", name, "--gpus", &gpus, "--for", "8h",
+        ]);
+    }
+
+    /// Boots an agent on everything that was launched and has none yet: as many as there are, in the end.
+    fn boot(&mut self, pool: &str, region: &str, count: usize) -> Vec<String> {
+        wait::until(
+            &format!("{count} launches in {pool}\n{}", self.coordinator.tail()),
+            SOON,
+            || (self.ledger().launched(region, pool) >= count).then_some(()),
+        );
+        let launches = self.ledger().launches;
+        let ids = launches.iter().filter(|l| l.group == pool);
+        let ids: Vec<String> = ids.flat_map(|l| l.instances.clone()).collect();
+        for id in &ids {
+            if self.hosts.contains_key(id) {
+                continue;
+            }
+            let token = self.coordinator.token(&["--pool", pool]);
+            let mut host = Host::new(self.dir.path(), &format!("ip-{id}"), "k80", 1);
+            host.configure(&self.coordinator.address(), &token, &self.metadata.of(id));
+            host.start();
+            self.hosts.insert(id.clone(), host);
+        }
+        ids
+    }
+
+    fn served(&self, request: &str) -> Value {
+        let waited = self.coordinator.cli(&["requests", "wait", request, "--timeout", "90s"]);
+        let said = String::from_utf8_lossy(&waited.stderr).into_owned();
+        assert!(
+            waited.status.success(),
+            "{request}: {said}\n{}\n{}",
+            self.coordinator.ask(&["explain", request]),
+            self.coordinator.tail()
+        );
+        self.coordinator.ask(&["requests", "show", request])
+    }
+
+    /// Waits until what the CLI says of a subject holds `text`.
+    fn explained(&self, subject: &str, text: &str) {
+        let mut said = String::new();
+        let begun = Instant::now();
+        loop {
+            if said.contains(text) {
+                return;
+            }
+            assert!(begun.elapsed() < SOON, "explain {subject} never says {text:?}: {said}");
+            said = wait::until("an answer", SOON, || Some(self.coordinator.ask(&["explain", subject]))).to_string();
+        }
+    }
+
+    fn events(&self) -> String {
+        self.coordinator.ask(&["events"]).to_string()
+    }
+
+    /// Waits until the groups of a region were described so many times more: so many readings, and cycles with them.
+    fn readings(&self, more: u64) {
+        let from = self.ledger().calls_of("DescribeAutoScalingGroups");
+        wait::until("more readings", SOON, || {
+            (self.ledger().calls_of("DescribeAutoScalingGroups") >= from + more).then_some(())
+        });
+    }
+
+    /// Nothing was ended but by id and with decrement, and protection was never taken off (I2).
+    fn nobody_was_hurt(&self) {
+        let ledger = self.ledger();
+        assert!(ledger.victims().is_empty(), "{:?}", ledger.ends);
+        assert!(ledger.unprotected.is_empty(), "{:?}", ledger.unprotected);
+    }
+}
+
+fn denied() -> Fault {
+    Fault {
+        action: Some("LaunchInstances".into()),
+        effect: Effect::Error {
+            status: 403,
+            code: "AccessDenied".into(),
+            message: "User is not authorized to perform: autoscaling:LaunchInstances".into(),
+        },
+        ..Fault::default()
+    }
+}
+
+fn short(group: &str, left: u32) -> Ration {
+    Ration {
+        group: Some(group.into()),
+        left,
+        ..Ration::default()
+    }
+}
+
+#[test]
+fn i2_protected_by_construction_from_the_ask_to_the_end() {
+    let mut field = Field::start(&[pool(EAST, "life")], Scenario::default());
+    field.ask_for("job", 1);
+    let id = field.boot("life", EAST, 1).remove(0);
+    let request = field.served("job");
+    let host = format!("ip-{id}");
+    assert_eq!(request["assignments"][0]["node_name"], host.as_str(), "{request}");
+    let node = field.coordinator.node_in(&host, "ready", SOON);
+    assert_eq!(node["pool"], "life", "{node}");
+    field.coordinator.ask(&["requests", "cancel", "job"]);
+    wait::until("the instance is ended", SOON, || {
+        (!field.ledger().ends.is_empty()).then_some(())
+    });
+    wait::until("its record is gone", SOON, || {
+        field.coordinator.node(&host).is_none().then_some(())
+    });
+    let ledger = field.ledger();
+    assert_eq!(ledger.ends.len(), 1);
+    assert_eq!((ledger.ends[0].instance.as_str(), ledger.ends[0].cause), (id.as_str(), Cause::Decrement));
+    assert_eq!(ledger.launched(EAST, "life"), 1);
+    let actions: Vec<&str> = ledger.mutations.iter().map(|m| m.action.as_str()).collect();
+    assert_eq!(
+        actions,
+        ["CreateOrUpdateTags", "LaunchInstances", "TerminateInstanceInAutoScalingGroup"],
+        "claimed, asked once, ended once: nothing else was ever changed"
+    );
+    field.nobody_was_hurt();
+    let told = field.events();
+    for what in ["launch_asked", "joined", "drain", "gone"] {
+        assert!(told.contains(what), "{what} in {told}");
+    }
+}
+
+#[test]
+fn sc_03_a_dry_region_fails_over_in_both_ways_of_asking() {
+    for (east, west, faults) in [
+        ("dry-e", "dry-w", vec![]),
+        ("dryf-e", "dryf-w", vec![denied()]),
+    ] {
+        let mut costly = pool(WEST, west);
+        costly.price = "2.0";
+        let scenario = Scenario {
+            rations: vec![short(east, 1)],
+            faults,
+            ..Scenario::default()
+        };
+        let mut field = Field::start(&[pool(EAST, east), costly], scenario);
+        field.ask_for("job", 3);
+        field.boot(west, WEST, 2);
+        field.boot(east, EAST, 1);
+        field.served("job");
+        let ledger = field.ledger();
+        assert_eq!(
+            (ledger.launched(EAST, east), ledger.launched(WEST, west)),
+            (1, 2),
+            "{:?}",
+            ledger.mutations
+        );
+        let told = field.events();
+        assert!(told.contains("failover"), "{told}");
+        field.explained(east, "do not have sufficient g5.xlarge capacity");
+        field.nobody_was_hurt();
+    }
+}
+
+/// Acceptance: kill -9 between "capacity asked" and "recorded", one more unit demanded, instances hidden for 30 s.
+#[test]
+fn i4_ask_once_whatever_the_crash() {
+    let launch = vec![];
+    let fallback = vec![denied()];
+    let asked = "LaunchInstances";
+    let noted = "CreateOrUpdateTags";
+    let desired = "SetDesiredCapacity";
+    // Fail point, faults, the call after which the process dies, how often it was made by then.
+    let table = [
+        ("once-1", "launch.asked", &launch, asked, 1),
+        ("once-2", "asg-launch-asked", &launch, asked, 1),
+        ("once-3", "launch.asked", &fallback, desired, 1),
+        ("once-4", "asg-desired-asked", &fallback, desired, 1),
+        ("once-5", "asg-desired-noted", &fallback, noted, 2),
+    ];
+    for (name, point, faults, last, times) in table {
+        let scenario = Scenario {
+            faults: faults.clone(),
+            timing: vec![Timing {
+                hide_ms: 30_000,
+                ..Timing::default()
+            }],
+            ..Scenario::default()
+        };
+        let mut field = Field::prepare(&[pool(EAST, name)], scenario);
+        // It stops there and is killed: nothing after the point is ever done.
+        field.run(&format!("{point}=pause"));
+        // The stop keeps it from an answer.
+        let mut wish = field.coordinator.spawn_cli(&[
+            "requests", "create", "--name", "first", "--gpus", "2", "--for", "8h",
+        ]);
+        wait::until(&format!("{point} after {last}"), SOON, || {
+            (field.ledger().calls_of(last) >= times).then_some(())
+        });
+        let begun = Instant::now();
+        field.coordinator.kill();
+        wish.wait().expect("it ends with the connection");
+        field.run("");
+        field.ask_for("second", 1);
+        field.boot(name, EAST, 3);
+        field.served("first");
+        field.served("second");
+        wait::until("everything shows", SOON, || (begun.elapsed() > Duration::from_secs(31)).then_some(()));
+        field.readings(3);
+        let ledger = field.ledger();
+        assert_eq!(ledger.launched(EAST, name), 3, "{name}: {:?}", ledger.mutations);
+        assert!(ledger.ends.is_empty(), "{name}: {:?}", ledger.ends);
+        field.nobody_was_hurt();
+    }
+}
+
+#[test]
+fn i5_mine_only_200_running_instances_are_adopted_and_nothing_is_reaped() {
+    let mut old = pool(EAST, "old");
+    old.group.desired = 200;
+    old.group.max = 300;
+    old.mode = "observe";
+    let mut field = Field::start(&[old.clone()], Scenario::default());
+    let seen = || field.coordinator.ask(&["pools", "show", "old"])["unmanaged"] == 200;
+    wait::until("200 are seen", SOON, || seen().then_some(()));
+    field.readings(2);
+    assert!(field.ledger().mutations.is_empty(), "{:?}", field.ledger().mutations);
+    field.coordinator.ask(&["pools", "mode", "old", "full"]);
+    field.readings(4);
+    assert!(seen());
+    // A restart knows no more about them.
+    field.coordinator.kill();
+    field.run("");
+    field.readings(3);
+    assert!(field.ledger().ends.is_empty());
+    assert_eq!(field.ledger().calls_of("TerminateInstanceInAutoScalingGroup"), 0);
+    field.nobody_was_hurt();
+}
+
+#[test]
+fn sc_88_no_tag_no_management() {
+    let named = |name: &str, tags: &[(&str, &str)]| {
+        let mut pool = pool(EAST, name);
+        pool.group.tags = tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        pool.group.desired = 2;
+        pool
+    };
+    let mut weighted = pool(EAST, "bad-weighted");
+    weighted.group.mixed = Some(drover_tests::moto::Mixed {
+        types: vec!["g5.xlarge".into()],
+        on_demand_percent: 100,
+        weight: Some(2),
+    });
+    let pools = [
+        named("bad-untagged", &[]),
+        named("bad-others", &[("drover:owner", "another/3")]),
+        named("bad-frozen", &[("drover:owner", "unclaimed"), ("drover:freeze", "audit")]),
+        weighted,
+    ];
+    let field = Field::start(&pools, Scenario::default());
+    field.ask_for("job", 3);
+    field.explained("bad-untagged", "no tag drover:owner");
+    field.explained("bad-others", "another coordinator");
+    field.explained("bad-frozen", "audit");
+    field.explained("bad-weighted", "weights");
+    field.readings(4);
+    let ledger = field.ledger();
+    assert!(ledger.mutations.is_empty(), "{:?}", ledger.mutations);
+    let waits = field.coordinator.ask(&["requests", "show", "job"]);
+    assert_ne!(waits["state"], "served", "{waits}");
+    assert!(!waits["reasons"].as_array().expect("reasons").is_empty(), "{waits}");
+}
+
+#[test]
+fn two_pools_may_not_own_one_group() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let one = pool(EAST, "twice");
+    let text = one.table() + &one.table().replacen("\"twice\"", "\"again\"", 1);
+    let coordinator = Coordinator::prepare(dir.path(), QUICK, &text);
+    let config = coordinator.config();
+    let checked = coordinator.cli(&["check-config", "--config", &config.display().to_string()]);
+    let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(64), "{said}");
+    assert!(said.contains("already owned by pool twice"), "{said}");
+}
+
+#[test]
+fn observe_says_would_and_changes_nothing() {
+    let mut watched = pool(EAST, "watched");
+    watched.mode = "observe";
+    // A member without protection is told of and not touched either.
+    watched.group.protects_new = false;
+    watched.group.desired = 1;
+    let field = Field::start(&[watched], Scenario::default());
+    field.ask_for("job", 3);
+    let planned = wait::until("a plan that would", SOON, || {
+        let planned = field.coordinator.ask(&["plan"]);
+        planned.to_string().contains("\"watched/").then_some(planned)
+    });
+    let would = &planned["plan"]["would"];
+    assert!(would.to_string().contains("launch"), "{planned}");
+    field.explained("watched", "not protected");
+    field.readings(4);
+    assert!(field.ledger().mutations.is_empty(), "{:?}", field.ledger().mutations);
+    assert!(field.ledger().launches.is_empty());
+}
