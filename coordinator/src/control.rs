@@ -31,5 +31,6 @@ pub mod settings;
 #[cfg(test)]
 mod testing;
 pub mod tx;
+mod upkeep;
 pub mod view;
 pub mod wake;

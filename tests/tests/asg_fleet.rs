@@ -9,6 +9,7 @@ use drover_tests::moto::{Moto, NewGroup};
 use drover_tests::wait;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::process::Child;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -37,7 +38,11 @@ struct Pool {
 }
 
 fn pool(region: &'static str, name: &str) -> Pool {
-    let zone = if region == EAST { "us-east-1a" } else { "us-west-2a" };
+    let zone = if region == EAST {
+        "us-east-1a"
+    } else {
+        "us-west-2a"
+    };
     let (group, price) = (NewGroup::new(name, "g5.xlarge", &[zone]), "1.0");
     Pool {
         region,
@@ -50,7 +55,13 @@ fn pool(region: &'static str, name: &str) -> Pool {
 
 impl Pool {
     fn table(&self) -> String {
-        let Self { region, mode, price, more, .. } = self;
+        let Self {
+            region,
+            mode,
+            price,
+            more,
+            ..
+        } = self;
         let name = &self.group.name;
         format!(
             "[[pool]]\nname = \"{name}\"\nkind = \"asg\"\nsite = \"{region}\"\nregion = \"{region}\"\ngroup = \"{name}\"\n\
@@ -76,7 +87,9 @@ impl Field {
             for pool in pools {
                 moto.create_group(pool.region, &pool.group).await;
             }
-            let proxy = AwsProxy::start(moto.url(), scenario).await.expect("a proxy");
+            let proxy = AwsProxy::start(moto.url(), scenario)
+                .await
+                .expect("a proxy");
             (proxy, Metadata::start("g5.xlarge").await)
         });
         let tables: String = pools.iter().map(Pool::table).collect();
@@ -108,10 +121,6 @@ impl Field {
         ]);
     }
 
-    fn set(&self, scenario: Scenario) {
-        RUNTIME.block_on(self.proxy.set(scenario));
-    }
-
     fn ledger(&self) -> Ledger {
         self.proxy.ledger()
     }
@@ -121,6 +130,14 @@ impl Field {
         self.coordinator.ask(&[
             "requests", "create", "--name", name, "--gpus", &gpus, "--for", "8h",
         ]);
+    }
+
+    /// The same without waiting for the answer, which a crash may keep.
+    fn begin_to_ask(&self, name: &str, gpus: u32) -> Child {
+        let gpus = gpus.to_string();
+        self.coordinator.spawn_cli(&[
+            "requests", "create", "--name", name, "--gpus", &gpus, "--for", "8h",
+        ])
     }
 
     /// Boots an agent on everything that was launched and has none yet: as many as there are, in the end.
@@ -147,7 +164,9 @@ impl Field {
     }
 
     fn served(&self, request: &str) -> Value {
-        let waited = self.coordinator.cli(&["requests", "wait", request, "--timeout", "90s"]);
+        let waited = self
+            .coordinator
+            .cli(&["requests", "wait", request, "--timeout", "90s"]);
         let said = String::from_utf8_lossy(&waited.stderr).into_owned();
         assert!(
             waited.status.success(),
@@ -166,8 +185,14 @@ impl Field {
             if said.contains(text) {
                 return;
             }
-            assert!(begun.elapsed() < SOON, "explain {subject} never says {text:?}: {said}");
-            said = wait::until("an answer", SOON, || Some(self.coordinator.ask(&["explain", subject]))).to_string();
+            assert!(
+                begun.elapsed() < SOON,
+                "explain {subject} never says {text:?}: {said}"
+            );
+            said = wait::until("an answer", SOON, || {
+                Some(self.coordinator.ask(&["explain", subject]))
+            })
+            .to_string();
         }
     }
 
@@ -181,6 +206,28 @@ impl Field {
         wait::until("more readings", SOON, || {
             (self.ledger().calls_of("DescribeAutoScalingGroups") >= from + more).then_some(())
         });
+    }
+
+    /// Waits until what the group did not fill is given back, down to `to`, and Launch is resumed.
+    fn withdrawn(&self, group: &str, to: u32) {
+        let to = to.to_string();
+        wait::until(
+            &format!("{group} is lowered to {to}\n{}", self.coordinator.tail()),
+            SOON,
+            || {
+                let mutations = self.ledger().mutations;
+                let of = |action: &str| {
+                    mutations
+                        .iter()
+                        .rposition(|m| m.group == group && m.action == action)
+                };
+                let set = of("SetDesiredCapacity")?;
+                (mutations[set].what == to
+                    && of("SuspendProcesses")? < set
+                    && of("ResumeProcesses")? > set)
+                    .then_some(())
+            },
+        );
     }
 
     /// Nothing was ended but by id and with decrement, and protection was never taken off (I2).
@@ -218,7 +265,11 @@ fn i2_protected_by_construction_from_the_ask_to_the_end() {
     let id = field.boot("life", EAST, 1).remove(0);
     let request = field.served("job");
     let host = format!("ip-{id}");
-    assert_eq!(request["assignments"][0]["node_name"], host.as_str(), "{request}");
+    assert_eq!(
+        request["assignments"][0]["node_name"],
+        host.as_str(),
+        "{request}"
+    );
     let node = field.coordinator.node_in(&host, "ready", SOON);
     assert_eq!(node["pool"], "life", "{node}");
     field.coordinator.ask(&["requests", "cancel", "job"]);
@@ -230,12 +281,19 @@ fn i2_protected_by_construction_from_the_ask_to_the_end() {
     });
     let ledger = field.ledger();
     assert_eq!(ledger.ends.len(), 1);
-    assert_eq!((ledger.ends[0].instance.as_str(), ledger.ends[0].cause), (id.as_str(), Cause::Decrement));
+    assert_eq!(
+        (ledger.ends[0].instance.as_str(), ledger.ends[0].cause),
+        (id.as_str(), Cause::Decrement)
+    );
     assert_eq!(ledger.launched(EAST, "life"), 1);
     let actions: Vec<&str> = ledger.mutations.iter().map(|m| m.action.as_str()).collect();
     assert_eq!(
         actions,
-        ["CreateOrUpdateTags", "LaunchInstances", "TerminateInstanceInAutoScalingGroup"],
+        [
+            "CreateOrUpdateTags",
+            "LaunchInstances",
+            "TerminateInstanceInAutoScalingGroup"
+        ],
         "claimed, asked once, ended once: nothing else was ever changed"
     );
     field.nobody_was_hurt();
@@ -273,8 +331,98 @@ fn sc_03_a_dry_region_fails_over_in_both_ways_of_asking() {
         let told = field.events();
         assert!(told.contains("failover"), "{told}");
         field.explained(east, "do not have sufficient g5.xlarge capacity");
+        if east == "dryf-e" {
+            field.withdrawn(east, 1);
+        }
         field.nobody_was_hurt();
     }
+}
+
+#[test]
+fn sc_05_a_group_that_does_not_follow_is_left_and_lowered() {
+    let mut costly = pool(WEST, "mute-w");
+    costly.price = "2.0";
+    let mut mute = pool(EAST, "mute-e");
+    mute.more = "provision_deadline = \"5s\"";
+    let ration = Ration {
+        silent: true,
+        ..short("mute-e", 0)
+    };
+    let scenario = Scenario {
+        rations: vec![ration],
+        faults: vec![denied()],
+        ..Scenario::default()
+    };
+    let mut field = Field::start(&[mute, costly], scenario);
+    field.ask_for("job", 2);
+    field.boot("mute-w", WEST, 2);
+    field.served("job");
+    field.withdrawn("mute-e", 0);
+    let ledger = field.ledger();
+    assert_eq!(
+        (
+            ledger.launched(EAST, "mute-e"),
+            ledger.launched(WEST, "mute-w")
+        ),
+        (0, 2),
+        "{:?}",
+        ledger.mutations
+    );
+    field.nobody_was_hurt();
+}
+
+/// kill -9 in the middle of a withdrawal: whoever comes next goes on, and Launch does not stay suspended.
+#[test]
+fn a_withdrawal_survives_a_crash_at_each_of_its_steps() {
+    for (name, point) in [
+        ("half-1", "asg-withdraw-noted"),
+        ("half-2", "asg-withdraw-suspended"),
+        ("half-3", "asg-withdraw-lowered"),
+        ("half-4", "asg-withdraw-resumed"),
+    ] {
+        let scenario = Scenario {
+            rations: vec![short(name, 1)],
+            faults: vec![denied()],
+            ..Scenario::default()
+        };
+        let mut field = Field::prepare(&[pool(EAST, name)], scenario);
+        field.run(&format!("{point}=panic"));
+        let mut wish = field.begin_to_ask("job", 3);
+        field.coordinator.ended(SOON);
+        wish.wait().expect("it ends with the connection");
+        field.run("");
+        field.withdrawn(name, 1);
+        field.boot(name, EAST, 1);
+        assert_eq!(field.ledger().launched(EAST, name), 1);
+        field.nobody_was_hurt();
+    }
+}
+
+#[test]
+fn i2_members_without_protection_get_it_and_nothing_else_happens() {
+    let mut bare = pool(EAST, "bare");
+    bare.group.protects_new = false;
+    bare.group.desired = 3;
+    bare.mode = "observe";
+    let field = Field::start(&[bare], Scenario::default());
+    field.explained("bare", "3 members are not protected");
+    field.readings(2);
+    assert!(field.ledger().mutations.is_empty(), "not in observe");
+    field
+        .coordinator
+        .ask(&["freeze", "bare", "--reason", "audit"]);
+    field.coordinator.ask(&["pools", "mode", "bare", "grow"]);
+    field.readings(2);
+    assert!(field.ledger().mutations.is_empty(), "not while frozen");
+    field.coordinator.ask(&["thaw", "bare"]);
+    wait::until("they are protected", SOON, || {
+        (field.ledger().calls_of("SetInstanceProtection") > 0).then_some(())
+    });
+    field.readings(3);
+    let ledger = field.ledger();
+    let actions: Vec<&str> = ledger.mutations.iter().map(|m| m.action.as_str()).collect();
+    assert_eq!(actions, ["CreateOrUpdateTags", "SetInstanceProtection"]);
+    field.nobody_was_hurt();
 }
 
 /// Acceptance: kill -9 between "capacity asked" and "recorded", one more unit demanded, instances hidden for 30 s.
@@ -305,10 +453,7 @@ fn i4_ask_once_whatever_the_crash() {
         let mut field = Field::prepare(&[pool(EAST, name)], scenario);
         // It stops there and is killed: nothing after the point is ever done.
         field.run(&format!("{point}=pause"));
-        // The stop keeps it from an answer.
-        let mut wish = field.coordinator.spawn_cli(&[
-            "requests", "create", "--name", "first", "--gpus", "2", "--for", "8h",
-        ]);
+        let mut wish = field.begin_to_ask("first", 2);
         wait::until(&format!("{point} after {last}"), SOON, || {
             (field.ledger().calls_of(last) >= times).then_some(())
         });
@@ -320,10 +465,17 @@ fn i4_ask_once_whatever_the_crash() {
         field.boot(name, EAST, 3);
         field.served("first");
         field.served("second");
-        wait::until("everything shows", SOON, || (begun.elapsed() > Duration::from_secs(31)).then_some(()));
+        wait::until("everything shows", SOON, || {
+            (begun.elapsed() > Duration::from_secs(31)).then_some(())
+        });
         field.readings(3);
         let ledger = field.ledger();
-        assert_eq!(ledger.launched(EAST, name), 3, "{name}: {:?}", ledger.mutations);
+        assert_eq!(
+            ledger.launched(EAST, name),
+            3,
+            "{name}: {:?}",
+            ledger.mutations
+        );
         assert!(ledger.ends.is_empty(), "{name}: {:?}", ledger.ends);
         field.nobody_was_hurt();
     }
@@ -339,7 +491,11 @@ fn i5_mine_only_200_running_instances_are_adopted_and_nothing_is_reaped() {
     let seen = || field.coordinator.ask(&["pools", "show", "old"])["unmanaged"] == 200;
     wait::until("200 are seen", SOON, || seen().then_some(()));
     field.readings(2);
-    assert!(field.ledger().mutations.is_empty(), "{:?}", field.ledger().mutations);
+    assert!(
+        field.ledger().mutations.is_empty(),
+        "{:?}",
+        field.ledger().mutations
+    );
     field.coordinator.ask(&["pools", "mode", "old", "full"]);
     field.readings(4);
     assert!(seen());
@@ -348,7 +504,12 @@ fn i5_mine_only_200_running_instances_are_adopted_and_nothing_is_reaped() {
     field.run("");
     field.readings(3);
     assert!(field.ledger().ends.is_empty());
-    assert_eq!(field.ledger().calls_of("TerminateInstanceInAutoScalingGroup"), 0);
+    assert_eq!(
+        field
+            .ledger()
+            .calls_of("TerminateInstanceInAutoScalingGroup"),
+        0
+    );
     field.nobody_was_hurt();
 }
 
@@ -356,7 +517,10 @@ fn i5_mine_only_200_running_instances_are_adopted_and_nothing_is_reaped() {
 fn sc_88_no_tag_no_management() {
     let named = |name: &str, tags: &[(&str, &str)]| {
         let mut pool = pool(EAST, name);
-        pool.group.tags = tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        pool.group.tags = tags
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         pool.group.desired = 2;
         pool
     };
@@ -369,7 +533,10 @@ fn sc_88_no_tag_no_management() {
     let pools = [
         named("bad-untagged", &[]),
         named("bad-others", &[("drover:owner", "another/3")]),
-        named("bad-frozen", &[("drover:owner", "unclaimed"), ("drover:freeze", "audit")]),
+        named(
+            "bad-frozen",
+            &[("drover:owner", "unclaimed"), ("drover:freeze", "audit")],
+        ),
         weighted,
     ];
     let field = Field::start(&pools, Scenario::default());
@@ -383,7 +550,10 @@ fn sc_88_no_tag_no_management() {
     assert!(ledger.mutations.is_empty(), "{:?}", ledger.mutations);
     let waits = field.coordinator.ask(&["requests", "show", "job"]);
     assert_ne!(waits["state"], "served", "{waits}");
-    assert!(!waits["reasons"].as_array().expect("reasons").is_empty(), "{waits}");
+    assert!(
+        !waits["reasons"].as_array().expect("reasons").is_empty(),
+        "{waits}"
+    );
 }
 
 #[test]
@@ -410,12 +580,19 @@ fn observe_says_would_and_changes_nothing() {
     field.ask_for("job", 3);
     let planned = wait::until("a plan that would", SOON, || {
         let planned = field.coordinator.ask(&["plan"]);
-        planned.to_string().contains("\"watched/").then_some(planned)
+        planned
+            .to_string()
+            .contains("\"watched/")
+            .then_some(planned)
     });
     let would = &planned["plan"]["would"];
     assert!(would.to_string().contains("launch"), "{planned}");
     field.explained("watched", "not protected");
     field.readings(4);
-    assert!(field.ledger().mutations.is_empty(), "{:?}", field.ledger().mutations);
+    assert!(
+        field.ledger().mutations.is_empty(),
+        "{:?}",
+        field.ledger().mutations
+    );
     assert!(field.ledger().launches.is_empty());
 }

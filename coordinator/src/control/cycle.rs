@@ -216,12 +216,14 @@ impl Control {
     /// All that is decided without a plan; each part commits for itself.
     async fn keep_books(&mut self, round: &mut Round) -> Result<(), CycleError> {
         self.keep_alive(round).await?;
+        self.protect_members(round).await;
         self.settle_launches(round).await?;
         self.take_joins(round).await?;
         self.take_losses(round).await?;
         self.take_misses(round).await?;
         self.take_provider_failures(round).await?;
         self.rejoin(round);
+        self.withdraw_wishes(round).await?;
         self.take_notices(round).await?;
         self.watch_nodes(round);
         self.follow_drains(round).await?;

@@ -148,6 +148,11 @@ pub enum Happening {
         launch: LaunchId,
         missing: u32,
     },
+    Withdrawn {
+        pool: PoolId,
+        from: u32,
+        to: u32,
+    },
     Failover {
         from: OfferingId,
         to: OfferingId,

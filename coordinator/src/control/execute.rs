@@ -322,15 +322,13 @@ fn request_of<'i>(input: &'i PlanInput, run: &Run) -> Option<&'i RequestName> {
 
 /// What one node of a launch offers.
 fn offered(input: &PlanInput, launch: &LaunchRecord) -> Resources {
+    let flying = input.launches.iter().find(|found| found.id == launch.id);
+    let offering = flying.map_or(&launch.offering, |found| &found.offering);
     input
         .pools
         .iter()
         .find(|pool| pool.id == launch.pool)
-        .and_then(|pool| {
-            pool.offerings
-                .iter()
-                .find(|found| found.id == launch.offering)
-        })
+        .and_then(|pool| pool.offerings.iter().find(|found| found.id == *offering))
         .and_then(|offering| offering.allocatable.clone())
         .unwrap_or_default()
 }

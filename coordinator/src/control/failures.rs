@@ -5,6 +5,7 @@
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::tx::Tx;
+use super::upkeep::give_up_unfilled;
 use crate::ports::actuate::ProviderFailure;
 use crate::records::MemoryRecord;
 use drover_core::model::{FailureKind, Millis, OfferingId, PoolId};
@@ -134,6 +135,8 @@ impl Control {
         for (pool, failures) in fresh {
             let mut tx = Tx::new();
             learn(round, &mut tx, &pool, None, &failures);
+            let fell = give_up_unfilled(round, &mut tx, &pool, &failures);
+            self.seen.fell.extend(fell);
             if self.commit(round, tx).await?.is_none() {
                 continue;
             }

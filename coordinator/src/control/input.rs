@@ -11,7 +11,8 @@ use crate::ports::actuate::{InstanceState, PoolReading};
 use crate::records::{AssignmentTarget, DrainStep, LaunchRecord, LaunchState, RequestState, Then};
 use drover_core::model::{
     Class, DrainInfo, InstanceId, LaunchInFlight, Lifecycle, MicroUsd, Millis, NodeInput, Offering,
-    PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind, RequestName, Steering, UnixMs,
+    OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind, RequestName, Steering,
+    UnixMs,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -245,12 +246,27 @@ fn in_flight(round: &Round, launch: &LaunchRecord) -> Option<LaunchInFlight> {
     Some(LaunchInFlight {
         id: launch.id.clone(),
         pool: launch.pool.clone(),
-        offering: launch.offering.clone(),
+        offering: offering_now(round, launch),
         count,
         asked: launch.asked,
         deadline: launch.deadline,
         reserved,
     })
+}
+
+/// The offering that the planner knows a launch by. A group that turns out to need another way of asking offers its
+/// capacity under other names: a pool's nodes are interchangeable, so any of them tells what is coming.
+fn offering_now(round: &Round, launch: &LaunchRecord) -> OfferingId {
+    let offerings = round
+        .readings
+        .get(&launch.pool)
+        .map(|reading| reading.offerings.as_slice())
+        .unwrap_or_default();
+    let known = offerings.iter().any(|found| found.id == launch.offering);
+    match offerings.first() {
+        Some(first) if !known => first.id.clone(),
+        _ => launch.offering.clone(),
+    }
 }
 
 /// Instances of a cloud pool that are neither a node nor covered by a launch in flight.

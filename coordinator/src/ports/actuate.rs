@@ -74,6 +74,11 @@ pub struct PoolReading {
     pub warnings: Vec<String>,
     /// New failures since the last reading.
     pub failures: Vec<ProviderFailure>,
+    /// Nodes that the provider is still wanted to bring beyond those it shows, where it keeps such a wish (a desired
+    /// capacity above the members); else 0.
+    pub unfilled: u32,
+    /// A withdrawal of such a wish has begun and is not over.
+    pub withdrawing: bool,
     /// When it was read.
     pub read_at: UnixMs,
 }
@@ -140,6 +145,25 @@ pub struct LaunchOutcome {
     pub failures: Vec<ProviderFailure>,
 }
 
+/// How far giving back an unfilled wish is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// There is nothing to give back.
+    Nothing,
+    /// It goes on at the next call.
+    Waits {
+        /// What it waits for, in words.
+        why: String,
+    },
+    /// It is given back.
+    Done {
+        /// Nodes that were wanted in all.
+        from: u32,
+        /// Nodes that are wanted now.
+        to: u32,
+    },
+}
+
 /// One kind of pool. Every call has a deadline of its own; trouble with one pool stays with that pool.
 #[async_trait]
 pub trait Actuator: Send + Sync {
@@ -164,5 +188,10 @@ pub trait Actuator: Send + Sync {
     /// pools that are not in `observe`; `launch`, `settle` and `leave` do the same first.
     async fn guard(&self, _pool: &PoolId) -> Result<(), ActuateError> {
         Ok(())
+    }
+    /// One step of giving back what an ask wanted and the provider did not bring; called cycle after cycle until it says
+    /// `Done` or `Nothing`. Never ends or loses an instance that is there.
+    async fn withdraw(&self, _pool: &PoolId) -> Result<Withdrawal, ActuateError> {
+        Ok(Withdrawal::Nothing)
     }
 }

@@ -247,6 +247,8 @@ impl Actuator for CloudPort {
                 removable: true,
                 warnings: Vec::new(),
                 failures: Vec::new(),
+                unfilled: 0,
+                withdrawing: false,
                 read_at: now,
             })
         };

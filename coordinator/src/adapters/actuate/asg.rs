@@ -2,8 +2,8 @@
 //!
 //! Made by `app` with an [`AwsApi`]; called by `control` through [`Actuator`]. Growing is LaunchInstances, or
 //! SetDesiredCapacity where that cannot be used; leaving is TerminateInstanceInAutoScalingGroup by id with decrement.
-//! The desired capacity is never lowered in any other way, scale-in protection is never taken off, and no group is
-//! changed that does not carry our owner tag.
+//! The desired capacity is lowered in one other way only, by giving back what was never filled (`withdraw`); scale-in
+//! protection is never taken off, and no group is changed that does not carry our owner tag.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,9 @@ use drover_aws::{AwsApi, GroupName, Region};
 use drover_core::model::{FailureKind, InstanceId, MicroUsd, PoolId, PoolKind, UnixMs};
 
 use crate::config::{PoolConfig, PoolSource};
-use crate::ports::actuate::{ActuateError, Actuator, LaunchOrder, LaunchOutcome, PoolReading};
+use crate::ports::actuate::{
+    ActuateError, Actuator, LaunchOrder, LaunchOutcome, PoolReading, Withdrawal,
+};
 use crate::ports::clock::Clock;
 
 mod catalogue;
@@ -30,6 +32,7 @@ mod reading;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod withdraw;
 
 pub use owner::{BadOwner, FREEZE_TAG, OWNER_TAG, Owner, UNCLAIMED};
 
@@ -157,5 +160,9 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
         let pool = self.pool(pool)?;
         let mut flight = self.memory(pool).flight.lock().await;
         self.prepare(pool, &mut flight).await.map(|_| ())
+    }
+
+    async fn withdraw(&self, pool: &PoolId) -> Result<Withdrawal, ActuateError> {
+        self.give_back(self.pool(pool)?).await
     }
 }

@@ -190,6 +190,8 @@ fn reading(
         removable: true,
         warnings: Vec::new(),
         failures: Vec::new(),
+        unfilled: 0,
+        withdrawing: false,
         read_at: now,
     }
 }

@@ -88,6 +88,8 @@ impl StaticHosts {
             removable: hosts.power.off.is_some(),
             warnings: Vec::new(),
             failures: Vec::new(),
+            unfilled: 0,
+            withdrawing: false,
             read_at: (self.now)(),
         }
     }

@@ -103,6 +103,7 @@ impl Happening {
             ),
             Self::LaunchSettled { pool: id, .. } => (Subject::Pool(id), "launch_settled", Info),
             Self::LaunchMissed { pool: id, .. } => (Subject::Pool(id), "launch_missed", Warning),
+            Self::Withdrawn { pool: id, .. } => (Subject::Pool(id), "withdrawn", Info),
             Self::Failover { to, .. } => (Subject::Offering(to), "failover", Info),
             Self::Adopted { pool: id, .. } => (Subject::Pool(id), "adopted", Info),
             Self::PoolStopped { pool: id, .. } => (Subject::Pool(id), "pool_stopped", Alarm),

@@ -119,6 +119,11 @@ impl Happening {
             Self::LaunchMissed {
                 launch, missing, ..
             } => format!("{missing} of launch {launch} never joined"),
+            Self::Withdrawn { from, to, .. } => {
+                format!(
+                    "what it did not bring is withdrawn: {to} are wanted of it instead of {from}"
+                )
+            }
             Self::Failover { from, to, count } => {
                 format!("{count} go to {to}, since {from} had none")
             }

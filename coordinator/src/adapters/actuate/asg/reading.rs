@@ -13,6 +13,7 @@ use super::AsgPool;
 use super::catalogue::{self, GroupFacts};
 use super::convert;
 use super::owner::{Claim, FREEZE_TAG, Owner, frozen};
+use super::withdraw::under_way;
 use crate::ports::actuate::{PoolReading, ProviderFailure};
 
 /// Time from asking to ready while nothing was learnt: an ordinary instance; metal takes longer.
@@ -101,6 +102,8 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
         removable,
         warnings,
         failures,
+        unfilled: read.group.coming(),
+        withdrawing: under_way(&read.group.tags).is_some(),
         read_at: read.now,
         offerings,
     };
@@ -197,7 +200,9 @@ fn stops(read: &Read<'_>) -> Vec<Stop> {
         });
     }
     if let Some(reason) = group.suspended.get("Launch") {
-        let by = if reason.is_empty() {
+        let by = if under_way(&group.tags).is_some() {
+            "what it did not fill is being withdrawn"
+        } else if reason.is_empty() {
             "no reason given"
         } else {
             reason

@@ -17,6 +17,7 @@ use crate::ports::actuate::{
 use crate::ports::clock::Clock;
 
 mod fake;
+mod withdraw;
 
 /// Both clocks in one figure, milliseconds.
 #[derive(Default)]

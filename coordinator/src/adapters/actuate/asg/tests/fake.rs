@@ -292,12 +292,18 @@ impl AwsApi for Fake {
         )
     }
 
-    async fn suspend_launch(&self, _: &Region, _: &GroupName) -> Result<(), AwsError> {
-        self.change(Call::SuspendProcesses, "suspend".into(), |_| {})
+    async fn suspend_launch(&self, _: &Region, group: &GroupName) -> Result<(), AwsError> {
+        self.change(Call::SuspendProcesses, "suspend".into(), |w| {
+            let group = w.groups.get_mut(group).expect("the group");
+            group.suspended.insert("Launch".to_owned(), String::new());
+        })
     }
 
-    async fn resume_launch(&self, _: &Region, _: &GroupName) -> Result<(), AwsError> {
-        self.change(Call::ResumeProcesses, "resume".into(), |_| {})
+    async fn resume_launch(&self, _: &Region, group: &GroupName) -> Result<(), AwsError> {
+        self.change(Call::ResumeProcesses, "resume".into(), |w| {
+            let group = w.groups.get_mut(group).expect("the group");
+            group.suspended.remove("Launch");
+        })
     }
 
     async fn tag_group(

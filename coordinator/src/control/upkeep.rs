@@ -1,0 +1,209 @@
+//! What a pool's provider needs of us beside asking and leaving: protection on members that lack it, and giving back
+//! what an ask wanted and the provider did not bring (DESIGN 5).
+//!
+//! Called by the cycle: protection before anything else is done to a pool, giving back after launches were followed.
+//! Never in `observe`, never while frozen.
+
+use super::cycle::{Control, CycleError, Round};
+use super::events::Happening;
+use super::input::coming;
+use super::launches::joined_count;
+use super::requests::drop_assignments;
+use super::tx::Tx;
+use crate::ports::actuate::{
+    Instance, InstanceState, PoolReading, ProviderFailure, Way, Withdrawal,
+};
+use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
+use drover_core::model::{FailureKind, Millis, Mode, OfferingId, PoolId, UnixMs};
+
+/// How far a provider's clock may be behind ours when instances are looked for.
+const CLOCK_SLACK: Millis = Millis::minutes(1);
+/// And when a failure is laid to an ask.
+const SKEW: Millis = Millis::seconds(5);
+
+impl Control {
+    /// Members without scale-in protection get it before anything else is done to their pool.
+    pub(super) async fn protect_members(&mut self, round: &Round) {
+        let bare = self.tended(round, |_, reading| {
+            reading.instances.iter().any(|instance| {
+                instance.protected == Some(false) && instance.state == InstanceState::Running
+            })
+        });
+        for pool in bare {
+            let Some(actuator) = self.driver(&pool) else {
+                continue;
+            };
+            if let Err(error) = actuator.guard(&pool).await {
+                tracing::warn!(pool = %pool, error = %error, "members without protection could not be protected");
+            }
+            self.pools.stale(&pool);
+        }
+    }
+
+    /// Gives back what no launch waits for any more, step by step.
+    pub(super) async fn withdraw_wishes(&mut self, round: &mut Round) -> Result<(), CycleError> {
+        let due = self.tended(round, |pool, reading| {
+            reading.withdrawing || nobodys_wish(round, pool, reading)
+        });
+        for pool in due {
+            let Some(actuator) = self.driver(&pool) else {
+                continue;
+            };
+            match actuator.withdraw(&pool).await {
+                Ok(Withdrawal::Nothing) => {}
+                Ok(Withdrawal::Waits { why }) => {
+                    tracing::info!(pool = %pool, why, "an unfilled wish is being withdrawn");
+                }
+                Ok(Withdrawal::Done { from, to }) => {
+                    let mut tx = Tx::new();
+                    tx.event(Happening::Withdrawn {
+                        pool: pool.clone(),
+                        from,
+                        to,
+                    });
+                    tx.audit("pool.withdraw", pool.as_str(), format!("{from} to {to}"));
+                    self.commit(round, tx).await?;
+                    self.pools.stale(&pool);
+                    round.again = true;
+                }
+                Err(error) => {
+                    tracing::warn!(pool = %pool, error = %error, "an unfilled wish could not be withdrawn");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Pools that were read just now, that we may change, and that need it.
+    fn tended(&self, round: &Round, needs: impl Fn(&PoolId, &PoolReading) -> bool) -> Vec<PoolId> {
+        let all = round.read.iter().filter(|pool| {
+            round
+                .readings
+                .get(*pool)
+                .is_some_and(|reading| needs(pool, reading))
+                && self.mode(round, pool) != Mode::Observe
+                && !self.is_frozen(round, pool)
+        });
+        all.cloned().collect()
+    }
+
+    fn driver(&self, pool: &PoolId) -> Option<std::sync::Arc<dyn crate::ports::actuate::Actuator>> {
+        self.pools.actuator(self.config.pool(pool)?.kind())
+    }
+}
+
+fn lives(instance: &&Instance) -> bool {
+    matches!(
+        instance.state,
+        InstanceState::Pending | InstanceState::Running
+    )
+}
+
+/// Whether the provider is to bring more than any launch of ours waits for.
+fn nobodys_wish(round: &Round, pool: &PoolId, reading: &PoolReading) -> bool {
+    let live = reading.instances.iter().filter(lives).count();
+    let live = u32::try_from(live).unwrap_or(u32::MAX);
+    let below_min = reading.provider_min.unwrap_or(0).saturating_sub(live);
+    if reading.unfilled <= below_min {
+        return false;
+    }
+    let flying: Vec<&LaunchRecord> = round
+        .ledger
+        .launches
+        .values()
+        .map(|held| &held.value)
+        .filter(|launch| launch.pool == *pool && coming(launch) > 0)
+        .collect();
+    if flying
+        .iter()
+        .any(|launch| launch.state == LaunchState::Intended)
+    {
+        return false;
+    }
+    let Some(oldest) = flying.iter().map(|launch| launch.asked).min() else {
+        return true;
+    };
+    // What is there already and has not joined is what these launches wait for.
+    let from = UnixMs(oldest.0.saturating_sub(CLOCK_SLACK.0));
+    let there = reading.instances.iter().filter(lives).filter(|instance| {
+        instance.launched.is_none_or(|at| at >= from)
+            && !round
+                .fleet
+                .iter()
+                .any(|node| node.joined() && node.instance_id.as_ref() == Some(&instance.id))
+    });
+    let wanted: u32 = flying.iter().map(|launch| coming(launch)).sum();
+    u32::try_from(there.count()).unwrap_or(u32::MAX) >= wanted
+}
+
+/// Adds to a change: a provider that says it has no more will not bring what launches without ids still wait for. Gives
+/// what was missed, by offering.
+pub(super) fn give_up_unfilled(
+    round: &Round,
+    tx: &mut Tx,
+    pool: &PoolId,
+    failures: &[ProviderFailure],
+) -> Vec<(OfferingId, u32)> {
+    let mut fell = Vec::new();
+    let mut rest = round
+        .readings
+        .get(pool)
+        .map_or(0, |reading| reading.unfilled);
+    let mut open: Vec<&LaunchRecord> = round
+        .ledger
+        .launches
+        .values()
+        .map(|held| &held.value)
+        .filter(|launch| {
+            launch.pool == *pool
+                && launch.state == LaunchState::Asked
+                && launch.way == Some(Way::SetDesiredCapacity)
+                && failures.iter().any(|failure| {
+                    failure.at.0.saturating_add(SKEW.0) >= launch.asked.0
+                        && matches!(
+                            failure.kind,
+                            FailureKind::Shortage | FailureKind::Quota | FailureKind::Price
+                        )
+                })
+        })
+        .collect();
+    open.sort_by_key(|launch| std::cmp::Reverse(launch.asked));
+    let mut cut: Vec<LaunchRecord> = Vec::new();
+    for launch in open {
+        let missing = coming(launch).min(rest);
+        if missing == 0 {
+            continue;
+        }
+        rest -= missing;
+        fell.push((launch.offering.clone(), missing));
+        let granted = launch.granted.unwrap_or(launch.count);
+        cut.push(LaunchRecord {
+            granted: Some(granted.saturating_sub(missing)),
+            ..launch.clone()
+        });
+    }
+    let why = failures.first().map_or("", |failure| &failure.message);
+    // One pass over all of them: a request may wait for several.
+    drop_assignments(round, tx, why, |target| {
+        cut.iter().any(|launch| {
+            matches!(target, AssignmentTarget::Launch(of, n)
+                if *of == launch.id && *n >= launch.granted.unwrap_or(0))
+        })
+    });
+    for launch in cut {
+        let id = launch.id.clone();
+        let granted = launch.granted.unwrap_or(0);
+        tx.event(Happening::LaunchGranted {
+            pool: pool.clone(),
+            launch: id.clone(),
+            asked: launch.count,
+            granted,
+        });
+        if granted <= joined_count(&launch) {
+            tx.delete_launch(&round.ledger, &id);
+        } else {
+            tx.put_launch(&round.ledger, &id, launch);
+        }
+    }
+    fell
+}
