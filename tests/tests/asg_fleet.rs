@@ -33,6 +33,7 @@ struct Pool {
     mode: &'static str,
     /// USD per hour.
     price: &'static str,
+    max: u32,
     /// More keys.
     more: &'static str,
 }
@@ -49,6 +50,7 @@ fn pool(region: &'static str, name: &str) -> Pool {
         group: group.tag("drover:owner", "unclaimed"),
         mode: "full",
         price,
+        max: 20,
         more: "",
     }
 }
@@ -59,13 +61,14 @@ impl Pool {
             region,
             mode,
             price,
+            max,
             more,
             ..
         } = self;
         let name = &self.group.name;
         format!(
             "[[pool]]\nname = \"{name}\"\nkind = \"asg\"\nsite = \"{region}\"\nregion = \"{region}\"\ngroup = \"{name}\"\n\
-             mode = \"{mode}\"\nmax = 20\nidle_after = \"2s\"\nprices = {{ \"g5.xlarge\" = {price} }}\n{more}\n"
+             mode = \"{mode}\"\nmax = {max}\nidle_after = \"2s\"\nprices = {{ \"g5.xlarge\" = {price} }}\n{more}\n"
         )
     }
 }
@@ -595,4 +598,61 @@ fn observe_says_would_and_changes_nothing() {
         field.ledger().mutations
     );
     assert!(field.ledger().launches.is_empty());
+}
+
+/// One region answers nothing, neither reads nor asks: the other is read and asked meanwhile, and what was asked of the
+/// first is asked once.
+#[test]
+fn a_dead_region_holds_up_no_other() {
+    let mut east = pool(EAST, "dead-e");
+    east.max = 2;
+    let mut west = pool(WEST, "dead-w");
+    west.price = "2.0";
+    let mut field = Field::start(&[east, west], Scenario::default());
+    field.explained("dead-e", "not claimed yet");
+    field.explained("dead-w", "not claimed yet");
+    // Longer than a call is waited for; what came in is still carried out.
+    let slow = Fault {
+        region: Some(EAST.into()),
+        effect: Effect::Latency { ms: 8_000 },
+        ..Fault::default()
+    };
+    RUNTIME.block_on(field.proxy.set(Scenario {
+        faults: vec![slow],
+        ..Scenario::default()
+    }));
+    field.ask_for("first", 2);
+    field.ask_for("second", 2);
+    let begun = Instant::now();
+    field.boot("dead-w", WEST, 2);
+    field.served("second");
+    let served = begun.elapsed();
+    assert_eq!(
+        field.ledger().launched(EAST, "dead-e"),
+        0,
+        "it is still dead"
+    );
+    let asked = field.ledger().mutations;
+    let late = asked
+        .iter()
+        .find(|m| m.region == WEST && m.action == "LaunchInstances");
+    assert!(
+        late.is_some() && served < Duration::from_secs(15),
+        "{served:?}"
+    );
+    RUNTIME.block_on(field.proxy.set(Scenario::default()));
+    field.boot("dead-e", EAST, 2);
+    field.served("first");
+    field.readings(3);
+    let ledger = field.ledger();
+    assert_eq!(
+        (
+            ledger.launched(EAST, "dead-e"),
+            ledger.launched(WEST, "dead-w")
+        ),
+        (2, 2),
+        "{:?}",
+        ledger.mutations
+    );
+    field.nobody_was_hurt();
 }

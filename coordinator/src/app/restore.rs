@@ -22,6 +22,11 @@ pub fn run(args: &RestoreArgs) -> ExitCode {
             args.state_dir.display(),
             args.file.display()
         ));
+        say(
+            "an Auto Scaling group that this coordinator has claimed since the backup still carries the later claim, and is \
+             refused (`drover explain POOL` says so): once no other coordinator of this store runs, tag it \
+             drover:owner=unclaimed",
+        );
         Ok(())
     })
 }

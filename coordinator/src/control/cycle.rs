@@ -3,9 +3,11 @@
 //! Run by [`super::run`] in production, and step by step by the simulator and the tests. Generic over ports: no sleeping,
 //! no timer, no adapter. **Invariant:** an intent is in the store before the call that it is about.
 
+use super::background::Background;
 use super::events::Happening;
 use super::fleet::{FleetNode, Sources, join};
 use super::journal::Journal;
+use super::launches::Answer;
 use super::ledger::Ledger;
 use super::observe::Pools;
 use super::plans::PlanFiles;
@@ -19,7 +21,7 @@ use crate::ports::clock::Clock;
 use crate::ports::demand::DemandSource;
 use crate::ports::link::{AgentLink, AgentView};
 use crate::ports::store::{CommitError, ReadError, Revision};
-use drover_core::model::{Millis, NodeId, PlanInput, Planned, PoolId, UnixMs};
+use drover_core::model::{LaunchId, Millis, NodeId, PlanInput, Planned, PoolId, UnixMs};
 use drover_core::planner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -61,6 +63,8 @@ pub struct Control {
     pub(super) sources: Vec<Arc<dyn DemandSource>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) pools: Pools,
+    /// Launch calls at work.
+    pub(super) asks: Background<LaunchId, Answer>,
     pub(super) seen: Seen,
     pub(super) wake: Wake,
     pub(super) views: watch::Sender<Arc<FleetView>>,
@@ -99,6 +103,7 @@ impl Control {
     #[must_use]
     pub fn new(config: Arc<Config>, ports: Ports) -> Self {
         let seen = Seen::new(ports.clock.wall(), ports.clock.mono());
+        let wake = Wake::default();
         Self {
             settings: watch::channel(config.clone()).0,
             config,
@@ -106,9 +111,10 @@ impl Control {
             link: ports.link,
             sources: ports.sources,
             clock: ports.clock,
-            pools: Pools::new(ports.actuators),
+            pools: Pools::new(ports.actuators, wake.clone()),
+            asks: Background::new(wake.clone()),
             seen,
-            wake: Wake::default(),
+            wake,
             views: watch::channel(Arc::new(FleetView::default())).0,
             plans: None,
         }

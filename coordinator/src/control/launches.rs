@@ -18,6 +18,13 @@ use drover_core::rules::launch::{MISSES_TO_PAUSE, SETTLE_AFTER};
 /// A call whose outcome is unknown is repeated after this pause.
 const RETRY: Millis = Millis(2_000);
 
+/// What a launch call gave.
+pub(super) struct Answer {
+    pub(super) result: Result<LaunchOutcome, ActuateError>,
+    /// It was not the first call for its launch.
+    pub(super) again: bool,
+}
+
 /// The ask of a record.
 pub(super) fn order(launch: &LaunchRecord) -> LaunchOrder {
     LaunchOrder {
@@ -41,7 +48,17 @@ impl Control {
             .filter(|held| held.value.state == LaunchState::Intended)
             .map(|held| held.value.clone())
             .collect();
+        self.take_answers(round).await?;
         for launch in open {
+            let at_work = self.asks.flying().any(|id| *id == launch.id);
+            let settled = round
+                .ledger
+                .launches
+                .get(&launch.id)
+                .is_none_or(|held| held.value.state != LaunchState::Intended);
+            if at_work || settled {
+                continue;
+            }
             let due = self.seen.retry.get(&launch.id);
             if due.is_some_and(|due| *due > round.mono) {
                 continue;
@@ -56,20 +73,37 @@ impl Control {
             if young && self.is_frozen(round, &launch.pool) {
                 continue;
             }
-            let result = if young {
-                actuator.launch(&order(&launch)).await
-            } else {
-                let known = others(round, &launch);
-                actuator.settle(&order(&launch), &known, round.now).await
-            };
-            if let Ok(outcome) = &result {
+            let order = order(&launch);
+            let known = others(round, &launch);
+            let now = round.now;
+            self.asks.begin(launch.id, async move {
+                let result = if young {
+                    actuator.launch(&order).await
+                } else {
+                    actuator.settle(&order, &known, now).await
+                };
+                Answer {
+                    result,
+                    again: true,
+                }
+            });
+        }
+        self.take_answers(round).await
+    }
+
+    /// Writes down the answers that have come. A call without an answer yet goes on; its launch stays intended.
+    pub(super) async fn take_answers(&mut self, round: &mut Round) -> Result<(), CycleError> {
+        for (id, answer) in self.asks.ended().await {
+            if let (true, Ok(outcome)) = (answer.again, &answer.result)
+                && let Some(held) = round.ledger.launches.get(&id)
+            {
                 round.events.push(Happening::LaunchSettled {
-                    pool: launch.pool.clone(),
-                    launch: launch.id.clone(),
+                    pool: held.value.pool.clone(),
+                    launch: id.clone(),
                     granted: outcome.granted,
                 });
             }
-            self.record_answer(round, &launch.id, result).await?;
+            self.record_answer(round, &id, answer.result).await?;
         }
         Ok(())
     }

@@ -3,11 +3,12 @@
 //!
 //! Called at the start of each cycle. Knows actuators, decides only when a pool is read again.
 
+use super::background::Background;
+use super::wake::Wake;
 use crate::config::Config;
 use crate::ports::actuate::{ActuateError, Actuator, PoolReading};
-use drover_core::model::{InstanceId, Millis, PoolId, PoolKind};
-use futures::future::join_all;
-use std::collections::BTreeMap;
+use drover_core::model::{InstanceId, Millis, PoolId, PoolKind, SiteId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An Auto Scaling group is not read more often than this while nothing is coming.
@@ -36,6 +37,8 @@ pub struct PoolWatch {
     pub failures: u32,
     /// Not read again before this, monotonic.
     next: Millis,
+    /// Something was changed since the reading that is under way began.
+    stale: bool,
     /// Good readings in a row in which an instance of a node was absent.
     pub absent: BTreeMap<InstanceId, u32>,
 }
@@ -44,15 +47,24 @@ pub struct PoolWatch {
 pub struct Pools {
     actuators: Vec<Arc<dyn Actuator>>,
     watches: BTreeMap<PoolId, PoolWatch>,
+    calls: Background<Vec<PoolId>, Reading>,
+}
+
+/// What a call for the pools of one kind and site gave.
+struct Reading {
+    kind: PoolKind,
+    begun: Millis,
+    pools: Vec<(PoolId, Result<PoolReading, ActuateError>)>,
 }
 
 impl Pools {
     /// With the actuators that `app` chose; one per kind.
     #[must_use]
-    pub fn new(actuators: Vec<Arc<dyn Actuator>>) -> Self {
+    pub fn new(actuators: Vec<Arc<dyn Actuator>>, wake: Wake) -> Self {
         Self {
             actuators,
             watches: BTreeMap::new(),
+            calls: Background::new(wake),
         }
     }
 
@@ -85,6 +97,7 @@ impl Pools {
     pub fn stale(&mut self, pool: &PoolId) {
         if let Some(watch) = self.watches.get_mut(pool) {
             watch.next = Millis::ZERO;
+            watch.stale = true;
         }
     }
 
@@ -97,66 +110,91 @@ impl Pools {
             .collect()
     }
 
-    /// Reads every pool that is due. `coming` says whether something was asked of a pool and has not arrived.
+    /// Reads every pool that is due, each site for itself: one that does not answer in a moment is read in the background,
+    /// and what it says counts in a later cycle. `coming` says whether something was asked of a pool and has not arrived.
     pub async fn read(
         &mut self,
         config: &Config,
         mono: Millis,
         coming: impl Fn(&PoolId) -> bool,
     ) -> Vec<PoolId> {
-        let mut due: BTreeMap<PoolKind, Vec<PoolId>> = BTreeMap::new();
+        let flying: BTreeSet<PoolId> = self.calls.flying().flatten().cloned().collect();
+        let mut due: BTreeMap<(PoolKind, SiteId), Vec<PoolId>> = BTreeMap::new();
         for pool in &config.pools {
             let watch = self.watches.entry(pool.name.clone()).or_default();
-            if watch.next <= mono {
-                due.entry(pool.kind()).or_default().push(pool.name.clone());
+            if watch.next <= mono && !flying.contains(&pool.name) {
+                watch.stale = false;
+                let site = (pool.kind(), pool.site.clone());
+                due.entry(site).or_default().push(pool.name.clone());
             }
         }
-        let reads = due.into_iter().map(|(kind, pools)| {
+        for ((kind, _), pools) in due {
             let actuator = self.actuator(kind);
-            async move {
-                let found = match actuator {
+            self.calls.begin(pools.clone(), async move {
+                let pools = match actuator {
                     Some(actuator) => actuator.read(&pools).await,
                     None => pools
                         .into_iter()
                         .map(|pool| (pool, Err(no_actuator(kind))))
                         .collect(),
                 };
-                (kind, found)
-            }
-        });
+                Reading {
+                    kind,
+                    begun: mono,
+                    pools,
+                }
+            });
+        }
         let mut read = Vec::new();
-        for (kind, results) in join_all(reads).await {
-            for (pool, result) in results {
+        for (_, reading) in self.calls.ended().await {
+            for (pool, result) in reading.pools {
                 let busy = coming(&pool);
-                let Some(watch) = self.watches.get_mut(&pool) else {
-                    continue;
-                };
-                match result {
-                    Ok(reading) => {
-                        watch.reading = Some(Arc::new(reading));
-                        watch.read_mono = mono;
-                        watch.readings += 1;
-                        watch.error = None;
-                        watch.failures = 0;
-                        let pause = match (kind, busy) {
-                            (PoolKind::Asg, false) => CLOUD_PAUSE,
-                            (PoolKind::Asg, true) => CLOUD_PAUSE_BUSY,
-                            _ => Millis::ZERO,
-                        };
-                        watch.next = Millis(mono.0.saturating_add(pause.0));
-                        read.push(pool);
-                    }
-                    Err(error) => {
-                        watch.failures = watch.failures.saturating_add(1);
-                        let doubled = FAILED_PAUSE.0 << (watch.failures - 1).min(8);
-                        let pause = doubled.min(LONGEST_PAUSE.0);
-                        watch.next = Millis(mono.0.saturating_add(pause));
-                        watch.error = Some(error);
-                    }
+                if let Some(watch) = self.watches.get_mut(&pool)
+                    && watch.take(result, (reading.kind, busy), reading.begun, mono)
+                {
+                    read.push(pool);
                 }
             }
         }
         read
+    }
+}
+
+impl PoolWatch {
+    /// Takes what a reading gave. True: it was a good one.
+    fn take(
+        &mut self,
+        result: Result<PoolReading, ActuateError>,
+        (kind, busy): (PoolKind, bool),
+        begun: Millis,
+        mono: Millis,
+    ) -> bool {
+        let (pause, good) = match result {
+            Ok(reading) => {
+                self.reading = Some(Arc::new(reading));
+                self.read_mono = begun;
+                self.readings += 1;
+                self.error = None;
+                self.failures = 0;
+                let pause = match (kind, busy) {
+                    (PoolKind::Asg, false) => CLOUD_PAUSE,
+                    (PoolKind::Asg, true) => CLOUD_PAUSE_BUSY,
+                    _ => Millis::ZERO,
+                };
+                (pause.0, true)
+            }
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                let doubled = FAILED_PAUSE.0 << (self.failures - 1).min(8);
+                self.error = Some(error);
+                (doubled.min(LONGEST_PAUSE.0), false)
+            }
+        };
+        self.next = Millis(mono.0.saturating_add(pause));
+        if self.stale && good {
+            self.next = Millis::ZERO;
+        }
+        good
     }
 }
 

@@ -1,6 +1,6 @@
 //! The loop around the cycle: woken by agents, commands or a timer; bursts are gathered.
 //!
-//! Started by `app`. The only place in control that knows a timer.
+//! Started by `app`. Beside `background`, which limits how long a cycle waits, the only place in control with a timer.
 
 use super::cycle::{Control, CycleError};
 use super::settings::Asks;

@@ -65,12 +65,16 @@ impl AsgPool {
     }
 }
 
+/// What is remembered of groups in this process; it outlives a reload of the config.
+#[derive(Default)]
+pub struct Memories(BTreeMap<(Region, GroupName), Arc<memory::PoolMemory>>);
+
 /// The adapter.
 pub struct AsgActuator<A> {
     api: A,
     owner: Owner,
     pools: BTreeMap<PoolId, AsgPool>,
-    memories: BTreeMap<PoolId, memory::PoolMemory>,
+    memories: BTreeMap<PoolId, Arc<memory::PoolMemory>>,
     catalogue: catalogue::Catalogue,
     clock: Arc<dyn Clock>,
     pause: Duration,
@@ -87,20 +91,33 @@ impl<A: AwsApi> AsgActuator<A> {
     ) -> Self {
         let pools: BTreeMap<PoolId, AsgPool> =
             pools.into_iter().map(|p| (p.pool.clone(), p)).collect();
-        let memories = pools
-            .keys()
-            .map(|id| (id.clone(), memory::PoolMemory::default()))
-            .collect();
-        Self {
+        let adapter = Self {
             api,
             owner,
             pools,
-            memories,
+            memories: BTreeMap::new(),
             catalogue: catalogue::Catalogue::default(),
             clock,
             pause: grow::PAUSE,
             read_deadline: observe::REGION_DEADLINE,
-        }
+        };
+        adapter.with_memories(&mut Memories::default())
+    }
+
+    /// The same with what an adapter before it remembers of the groups that both drive: a group is changed by one call at
+    /// a time, whoever makes it.
+    #[must_use]
+    pub fn with_memories(mut self, kept: &mut Memories) -> Self {
+        let mut of = |pool: &AsgPool| {
+            let group = (pool.region.clone(), pool.group.clone());
+            kept.0.entry(group).or_default().clone()
+        };
+        self.memories = self
+            .pools
+            .iter()
+            .map(|(id, pool)| (id.clone(), of(pool)))
+            .collect();
+        self
     }
 
     /// The same with another pause before a call is repeated; it doubles each time.

@@ -21,6 +21,9 @@ const SEED: u64 = 1;
 pub(super) struct Kept {
     /// The embedded cloud, and the file it was made from: it is not made anew under its instances.
     world: Option<(PathBuf, Arc<Engine>)>,
+    /// Calls at work on groups, and what was last wanted of them.
+    #[cfg(feature = "aws")]
+    groups: crate::adapters::actuate::asg::Memories,
 }
 
 /// All that the config needs.
@@ -45,7 +48,7 @@ pub(super) async fn all(
         actuators.push(Arc::new(sim(config, kept)?));
     }
     if has(PoolKind::Asg) {
-        actuators.push(asg(config, store, clock).await?);
+        actuators.push(asg(config, store, clock, kept).await?);
     }
     Ok(actuators)
 }
@@ -87,6 +90,7 @@ async fn asg(
     config: &Config,
     store: &dyn Store,
     clock: &Arc<dyn Clock>,
+    kept: &mut Kept,
 ) -> Result<Arc<dyn Actuator>> {
     use crate::adapters::actuate::asg::{AsgActuator, AsgPool, Owner};
     use drover_aws::{Endpoints, SdkAws, SdkSettings};
@@ -101,11 +105,17 @@ async fn asg(
     };
     let api = SdkAws::new(settings).await;
     let owner = Owner::new(store.store_id(), store.fence().0)?;
-    Ok(Arc::new(AsgActuator::new(api, owner, pools, clock.clone())))
+    let adapter = AsgActuator::new(api, owner, pools, clock.clone());
+    Ok(Arc::new(adapter.with_memories(&mut kept.groups)))
 }
 
 #[cfg(not(feature = "aws"))]
-async fn asg(config: &Config, _: &dyn Store, _: &Arc<dyn Clock>) -> Result<Arc<dyn Actuator>> {
+async fn asg(
+    config: &Config,
+    _: &dyn Store,
+    _: &Arc<dyn Clock>,
+    _: &mut Kept,
+) -> Result<Arc<dyn Actuator>> {
     let asg = |pool: &&crate::config::PoolConfig| pool.kind() == PoolKind::Asg;
     let name = config
         .pools

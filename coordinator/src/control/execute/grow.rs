@@ -5,7 +5,7 @@ use crate::config::PoolSource;
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::input::hosts_off;
-use crate::control::launches::order;
+use crate::control::launches::{Answer, order};
 use crate::control::requests::assigned;
 use crate::control::tx::Tx;
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState, RequestRecord};
@@ -76,21 +76,23 @@ impl Control {
             }
         }
         self.seen.fell.clear();
-        let calls = asked.into_iter().filter_map(|id| {
-            let launch = &round.ledger.launches.get(&id)?.value;
-            let kind = self.config.pool(&launch.pool)?.kind();
-            let actuator = self.pools.actuator(kind)?;
+        for id in asked {
+            let Some(launch) = round.ledger.launches.get(&id).map(|held| &held.value) else {
+                continue;
+            };
+            let kind = self.config.pool(&launch.pool).map(|pool| pool.kind());
+            let Some(actuator) = kind.and_then(|kind| self.pools.actuator(kind)) else {
+                continue;
+            };
             let order = order(launch);
-            Some(async move {
-                let result = actuator.launch(&order).await;
-                (id, result)
-            })
-        });
-        let answers = futures::future::join_all(calls).await;
-        for (id, answer) in answers {
-            self.record_answer(round, &id, answer).await?;
+            self.asks.begin(id, async move {
+                Answer {
+                    result: actuator.launch(&order).await,
+                    again: false,
+                }
+            });
         }
-        Ok(())
+        self.take_answers(round).await
     }
 
     /// Freeze, mode and stops once more.
