@@ -27,6 +27,10 @@ use crate::state::StateDir;
 const CONFIG: &str = "/etc/drover-agent/drover-agent.toml";
 /// What does not end by itself within this is left behind.
 const LEAVE_BEHIND: Duration = Duration::from_millis(200);
+/// `facts` gives one driver call so long.
+const FACTS_CALL: Duration = Duration::from_secs(2);
+/// `facts` gives nvmlInit and the first handle of a GPU so long.
+const FACTS_INIT: Duration = Duration::from_secs(8);
 /// Exit code of a bad config.
 const BAD_CONFIG: u8 = 64;
 
@@ -200,14 +204,14 @@ fn release_host(config: &Config, gpu_for: Duration) -> anyhow::Result<()> {
 
 /// What the collector is told by `facts`.
 fn facts_config(path: Option<&Path>) -> Result<CollectorConfig, Failure> {
-    let Some(path) = path else {
-        return Ok(CollectorConfig {
-            interval: Duration::from_millis(500),
-            ..CollectorConfig::default()
-        });
+    let mut config = match path {
+        Some(path) => run::collector_config(&load(path)?),
+        None => CollectorConfig::default(),
     };
-    let mut config = run::collector_config(&load(path)?);
     config.interval = Duration::from_millis(500);
+    // A person waits: a hang is named sooner than by the agent that runs for weeks.
+    config.probe.op_deadline = config.probe.op_deadline.min(FACTS_CALL);
+    config.probe.init_deadline = config.probe.init_deadline.min(FACTS_INIT);
     // The running agent's own business.
     config.state_dir = None;
     Ok(config)

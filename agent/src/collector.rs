@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-pub use task::{GPU_PROCESSES, PROCESSES};
+pub use task::{GPU_PROCESSES, NOT_YET, PROCESSES};
 
 pub use config::{CollectorConfig, HostPaths, ImdsConfig, ProbeConfig, ProcessMatcher};
 
@@ -127,5 +127,39 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_telemetry_carries_the_rates() {
+        let collector = spawn(CollectorConfig {
+            // Only the first tick comes within this test.
+            interval: Duration::from_secs(3_600),
+            imds: ImdsConfig {
+                disabled: true,
+                ..ImdsConfig::default()
+            },
+            probe: ProbeConfig {
+                program: "/bin/false".into(),
+                ..ProbeConfig::default()
+            },
+            ..CollectorConfig::default()
+        });
+        let mut observations = collector.observations();
+        let first = observations.wait_for(|seen| seen.telemetry.is_some());
+        let first = tokio::time::timeout(Duration::from_secs(10), first)
+            .await
+            .unwrap()
+            .unwrap()
+            .telemetry
+            .clone()
+            .unwrap();
+        assert!(first.cpu_permille.is_some_and(|permille| permille <= 1000));
+        assert!(first.memory_used_bytes.is_some() && !first.disks.is_empty());
+        collector.stop().await;
     }
 }

@@ -257,8 +257,11 @@ pub async fn observe(
             }
             let seen = Arc::clone(&observations.borrow_and_update());
             // The GPUs come with the probe's first round, a moment after the host.
-            let settled = seen.witnesses.contains("gpu-processes") || !seen.unreadable.is_empty();
-            // Use of the CPU is a difference: it takes two rounds.
+            let settled = seen
+                .unreadable
+                .get(collector::GPU_PROCESSES)
+                .is_none_or(|why| why != collector::NOT_YET);
+            // Use of the CPU is a difference: a counter that went back makes it take another round.
             let measured = seen
                 .telemetry
                 .as_ref()

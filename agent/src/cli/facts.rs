@@ -1,6 +1,7 @@
 //! `drover-agent facts`: the host as the agent sees it, for people or as JSON.
 //!
-//! Called by `cli`. Prints only; "-" and null are what could not be measured.
+//! Called by `cli`. Prints only; "-" and null are what could not be measured. What is wrong goes to stderr (and into the
+//! JSON), so that the host's facts come even when the driver hangs.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,8 +14,8 @@ use super::{Failure, facts_config, runtime};
 use crate::observation::Observation;
 use crate::run;
 
-/// How long the GPU probe may take to give its first round.
-const LIMIT: Duration = Duration::from_secs(8);
+/// How long the GPU probe may take to give its first round or to be named as hanging.
+const LIMIT: Duration = Duration::from_secs(12);
 
 pub(super) fn print(config: Option<&Path>, as_json: bool) -> Result<(), Failure> {
     let config = facts_config(config)?;
@@ -29,6 +30,9 @@ pub(super) fn print(config: Option<&Path>, as_json: bool) -> Result<(), Failure>
         table(&seen)
     };
     writeln!(std::io::stdout(), "{text}").context("stdout is gone")?;
+    for condition in &seen.conditions {
+        eprintln!("{}: {}", condition.kind, condition.message);
+    }
     Ok(())
 }
 
@@ -147,12 +151,6 @@ fn table(seen: &Observation) -> String {
     }
     for (witness, why) in &seen.unreadable {
         rows.push(("unreadable", format!("{witness}: {why}")));
-    }
-    for condition in &seen.conditions {
-        rows.push((
-            "condition",
-            format!("{} {}", condition.kind, condition.message),
-        ));
     }
     let lines: Vec<String> = rows
         .into_iter()

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::imds::ImdsError;
 use crate::observation::{Condition, GpuState};
+use crate::probe::op::function;
 use crate::probe::protocol::{InitFailure, InitFailureKind};
 use crate::probe::view::Trouble;
 
@@ -132,22 +133,23 @@ fn render_probe(trouble: &Trouble, driver: &Driver) -> Rendered {
             some(
                 "gpu_probe_hung",
                 op,
-                format!("the driver call {op}{about} does not return"),
+                format!("gpu probe hung in {}{about}", function(op)),
             )
         }
         Trouble::Crashed { op, how } => some(
             "gpu_probe_crashed",
             op,
-            format!("the GPU probe died in the driver call {op}: {how}"),
+            format!("gpu probe died in {}: {how}", function(op)),
         ),
         Trouble::Broken(error) => some("gpu_probe_failed", "", error.clone()),
         Trouble::Init(InitFailure { kind, message }) => match kind {
             InitFailureKind::NoLibrary | InitFailureKind::NoDriver => {
                 let gpus = driver.pci_gpus.filter(|gpus| *gpus > 0)?;
+                let plural = if gpus == 1 { "" } else { "s" };
                 some(
                     "driver_absent",
                     "",
-                    format!("{gpus} NVIDIA GPUs on the PCI bus, but no driver: {message}"),
+                    format!("{gpus} NVIDIA GPU{plural} on the PCI bus, no driver: {message}"),
                 )
             }
             InitFailureKind::Mismatch => some("driver_lib_mismatch", "", driver.versions()),
@@ -247,6 +249,23 @@ mod tests {
         assert_eq!(
             name(init(InitFailureKind::Code(999)), None),
             named("gpu_probe_failed", "999")
+        );
+        let said = |trouble, gpus| render_probe(&trouble, &driver(gpus)).unwrap().2;
+        assert_eq!(
+            said(init(InitFailureKind::NoLibrary), Some(2)),
+            "2 NVIDIA GPUs on the PCI bus, no driver: no"
+        );
+        let hung = |op: &str, gpu| Trouble::Hung {
+            op: op.to_owned(),
+            gpu,
+        };
+        assert_eq!(
+            said(hung("init", None), None),
+            "gpu probe hung in nvmlInit_v2"
+        );
+        assert_eq!(
+            said(hung("power_usage", Some(1)), None),
+            "gpu probe hung in nvmlDeviceGetPowerUsage of GPU 1"
         );
         let text = render(&Finding::ReloadNeeded(driver(None))).unwrap().2;
         assert!(

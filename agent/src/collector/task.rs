@@ -1,7 +1,7 @@
 //! The collector's loop: one tick, one observation. Spawned by `collector::spawn`.
 //!
 //! A tick never waits longer than half a second for the probe or a mount (the first one a second, for the instance's
-//! identity); what is not there by then is absent.
+//! identity); what is not there by then is absent. The first one takes two samples, so that rates are there at once.
 
 mod findings;
 
@@ -24,6 +24,7 @@ use crate::probe::parent::{self, Order, Probe};
 use crate::probe::view::{Status, View};
 use crate::telemetry::sampler::{Sampler, now_unix_ms};
 use crate::workloads::{Seen, Workloads};
+pub use findings::NOT_YET;
 use findings::bad;
 
 /// Name of the witness for what holds a GPU.
@@ -36,6 +37,9 @@ const GATHER: Duration = Duration::from_millis(500);
 
 /// The first tick waits so long for the instance's identity.
 const IDENTITY: Duration = Duration::from_secs(1);
+
+/// The first tick measures rates over so long; later ones since the tick before.
+const FIRST_WINDOW: Duration = Duration::from_millis(300);
 
 pub(super) struct Task {
     config: CollectorConfig,
@@ -185,11 +189,15 @@ impl Task {
         let mut view = self.probe.view.clone();
         let first = self.publish.borrow().telemetry.is_none();
         let imds = self.imds.clone().filter(|_| first);
-        let (disks, _, ()) = tokio::join!(
+        let (disks, _, (), ()) = tokio::join!(
             self.guard.read(&self.mounts, patience),
             timeout(gather, wait(&mut view, round)),
-            identity(imds)
+            identity(imds),
+            window(first)
         );
+        if first {
+            telemetry = self.sampler.sample();
+        }
         facts::set_sizes(&mut self.facts.disks, &disks);
         telemetry.disks = disks;
         let view = view.borrow().clone();
@@ -339,6 +347,13 @@ async fn identity(imds: Option<watch::Receiver<imds::watch::Known>>) {
         let known = imds.wait_for(|known| known.instance.is_some() || known.trouble.is_some());
         // Not in time: it comes with a later observation.
         let _late = timeout(IDENTITY, known).await.map(drop);
+    }
+}
+
+/// Lets the time of the first rates pass.
+async fn window(first: bool) {
+    if first {
+        tokio::time::sleep(FIRST_WINDOW).await;
     }
 }
 

@@ -75,6 +75,45 @@ impl Op {
     }
 }
 
+/// The function of nvml.h that an operation calls, by the operation's name; a name that is unknown stays.
+#[must_use]
+pub fn function(op: &str) -> &str {
+    FUNCTIONS
+        .iter()
+        .find(|(known, _)| known.as_str() == op)
+        .map_or(op, |(_, function)| function)
+}
+
+/// What people and the driver's own documents call them.
+const FUNCTIONS: [(Op, &str); 20] = [
+    (Op::Init, "nvmlInit_v2"),
+    (Op::DriverVersion, "nvmlSystemGetDriverVersion"),
+    (Op::DeviceCount, "nvmlDeviceGetCount_v2"),
+    (Op::Handle, "nvmlDeviceGetHandleByIndex_v2"),
+    (Op::Uuid, "nvmlDeviceGetUUID"),
+    (Op::PciInfo, "nvmlDeviceGetPciInfo_v3"),
+    (Op::Name, "nvmlDeviceGetName"),
+    (Op::MemoryInfo, "nvmlDeviceGetMemoryInfo"),
+    (Op::UtilizationRates, "nvmlDeviceGetUtilizationRates"),
+    (Op::Temperature, "nvmlDeviceGetTemperature"),
+    (Op::PowerUsage, "nvmlDeviceGetPowerUsage"),
+    (Op::PowerLimit, "nvmlDeviceGetEnforcedPowerLimit"),
+    (Op::SmClock, "nvmlDeviceGetClockInfo"),
+    (Op::MemoryClock, "nvmlDeviceGetClockInfo"),
+    (
+        Op::ThrottleReasons,
+        "nvmlDeviceGetCurrentClocksThrottleReasons",
+    ),
+    (Op::ViolationStatus, "nvmlDeviceGetViolationStatus"),
+    (Op::ComputeProcesses, "nvmlDeviceGetComputeRunningProcesses"),
+    (
+        Op::GraphicsProcesses,
+        "nvmlDeviceGetGraphicsRunningProcesses",
+    ),
+    (Op::MpsProcesses, "nvmlDeviceGetMPSComputeRunningProcesses"),
+    (Op::Shutdown, "nvmlShutdown"),
+];
+
 /// The child's end.
 #[derive(Debug)]
 pub struct BlackBox {

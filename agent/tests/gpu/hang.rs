@@ -136,3 +136,55 @@ async fn the_child_does_not_outlive_its_parent() {
         .await;
     }
 }
+
+#[tokio::test]
+async fn facts_name_the_call_that_hangs_and_still_show_the_host() {
+    for (script, call) in [
+        (json!({"init": "hang"}), "gpu probe hung in nvmlInit_v2"),
+        (
+            json!({"calls": {"PowerUsage": "hang"}}),
+            "gpu probe hung in nvmlDeviceGetPowerUsage of GPU 0",
+        ),
+    ] {
+        let mut bed = Bed::new(json!([{"profile": "titan-x"}]), 1);
+        bed.edit(|all| {
+            for (key, value) in script.as_object().unwrap() {
+                all[key] = value.clone();
+            }
+        });
+        let begin = Instant::now();
+        let seen = drover_agent::run::observe(bed.config.clone(), Duration::from_secs(20))
+            .await
+            .unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(10));
+        assert!(!seen.facts.hostname.is_empty() && seen.telemetry.is_some());
+        assert_eq!(condition(&seen, "gpu_probe_hung").unwrap().message, call);
+    }
+}
+
+#[tokio::test]
+async fn the_facts_command_tells_a_hang_on_stderr_and_succeeds() {
+    let mut bed = Bed::new(json!([{"profile": "titan-x"}]), 1);
+    bed.edit(|script| script["calls"] = json!({"PowerUsage": "hang"}));
+    let config = bed.path("agent.toml");
+    let text = format!(
+        "coordinator = \"https://x:1\"\n[metadata]\nendpoint = \"off\"\n[gpu]\nlibrary = {:?}\ndeadline = \"300ms\"\n",
+        crate::bed::stub()
+    );
+    std::fs::write(&config, text).unwrap();
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_drover-agent"))
+        .args(["facts", "--output", "json", "--config"])
+        .arg(&config)
+        .env("DROVER_NVML_STUB", bed.path("script.json"))
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("gpu probe hung in nvmlDeviceGetPowerUsage of GPU 0"),
+        "{said}"
+    );
+    let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(facts["cpu_permille"].is_u64(), "{facts}");
+}

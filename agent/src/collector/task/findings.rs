@@ -8,6 +8,9 @@ use crate::observation::{GpuState, Telemetry};
 use crate::probe::protocol::{InitFailureKind, Reading};
 use crate::probe::view::{Status, Trouble, View};
 
+/// Why the GPUs' processes are unknown before the probe's first answer.
+pub const NOT_YET: &str = "the probe has not answered yet";
+
 impl Task {
     /// Is it known what holds the GPUs?
     pub(super) fn gpu_witness(&self, view: &View) -> Result<(), String> {
@@ -34,7 +37,7 @@ impl Task {
             (_, Some(Trouble::Crashed { op, .. })) => Err(format!("probe crashed ({op})")),
             (_, Some(Trouble::Init(failure))) => Err(failure.message.clone()),
             (_, Some(Trouble::Broken(error))) => Err(error.clone()),
-            (_, None) => Err("the probe has not answered yet".to_owned()),
+            (_, None) => Err(NOT_YET.to_owned()),
         }
     }
 
