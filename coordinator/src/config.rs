@@ -38,6 +38,16 @@ impl Config {
     pub fn pool(&self, name: &drover_core::model::PoolId) -> Option<&PoolConfig> {
         self.pools.iter().find(|pool| pool.name == *name)
     }
+
+    /// What is right but hardly meant; one line each, for people.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.pools.is_empty() {
+            warnings.push("no pools: nothing will ever grow; write a [[pool]]".to_owned());
+        }
+        warnings
+    }
 }
 
 /// The gRPC port, names, directories.
@@ -179,7 +189,17 @@ pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
         for error in broken {
             let at = error.span().map_or(0, |span| span.start);
             let fix = "write TOML: key = \"value\"";
-            reader.report(at, "", error.message().to_owned(), fix);
+            let (message, fix) = match error.message() {
+                "duplicate key" => (
+                    format!(
+                        "{} stands twice in its table",
+                        error.span().map_or("a key", |span| &text[span])
+                    ),
+                    "keep one of the two",
+                ),
+                other => (other.to_owned(), fix),
+            };
+            reader.report(at, "", message, fix);
         }
         return Err(reader.into_problems());
     }
@@ -255,6 +275,14 @@ fn control(section: &Section<'_>) -> Control {
             "silence",
             "is less than two report intervals: healthy agents would count as unreachable",
             "set silence to at least twice report_interval",
+        );
+    }
+    if found.full_interval < found.report_interval {
+        section.report(
+            section.offset(),
+            "full_interval",
+            "is less than report_interval: a full report cannot come more often than a report",
+            "set full_interval to at least report_interval",
         );
     }
     section.finish();

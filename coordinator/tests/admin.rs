@@ -597,6 +597,21 @@ fn a_config_is_checked_and_compared_with_the_fleet() {
         (64, Some(3)),
         "{found}"
     );
+    let ran = check("", &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran:?}");
+    assert!(
+        ran.stderr.contains("no pools: nothing will ever grow"),
+        "{ran:?}"
+    );
+    // A pool that this build cannot drive is refused here as `serve` refuses it.
+    let asg = "[[pool]]\nname = \"a\"\nkind = \"asg\"\nsite = \"s\"\nregion = \"r\"\ngroup = \"g\"\nmax = 5\n";
+    let ran = check(asg, &[]);
+    if cfg!(feature = "aws") {
+        assert_eq!(ran.code, 0, "{ran:?}");
+    } else {
+        assert_eq!(ran.code, 64, "{ran:?}");
+        assert!(ran.stderr.contains("pool a is of kind asg"), "{ran:?}");
+    }
     let ran = drover(home, &["check-config", "--config", "nowhere.toml"]);
     assert_eq!(ran.code, 64, "{ran:?}");
 }

@@ -2,6 +2,8 @@
 //! Opened by `app`, asked by `serve` for every certificate. Keeps no list of what it issued: that is in the records.
 //!
 //! **Invariant:** a store that knows a CA is never served with another key: a missing or different one refuses to start.
+//! And a key that the store does not know starts no new fleet: the store was lost. The first start keeps its key under
+//! another name until the record is written, so that a crash between the two is told from a lost store.
 
 pub mod csr;
 pub mod identity;
@@ -26,6 +28,8 @@ pub use issue::{IssueError, Issued};
 
 /// Name of the key's file in the state directory.
 pub const KEY_FILE: &str = "ca.key";
+/// Its name during the first start, until the store knows the CA.
+const NEW_KEY_FILE: &str = "ca.key.new";
 /// Certificates begin this long before they are issued, so that clocks may differ.
 pub const BACKDATE: Millis = Millis(24 * 3_600_000);
 /// Life of the CA's own certificate: 20 years.
@@ -58,6 +62,17 @@ pub enum CaError {
         path: PathBuf,
         /// Fingerprint in the store.
         sha256: String,
+    },
+    /// A key without the store that knows it.
+    #[error(
+        "the CA key {} is here, but the store beside it does not know its CA: the store was lost or emptied. Restore a \
+         backup into an empty state directory (`drover restore BACKUP`), or, to start a new fleet, move {} away: then \
+         every agent has to enrol again",
+        path.display(), path.display()
+    )]
+    StoreLost {
+        /// File.
+        path: PathBuf,
     },
     /// The key can be read by others.
     #[error("the CA key {} can be read by other users: `chmod 600 {}`", path.display(), path.display())]
@@ -116,39 +131,46 @@ impl Ca {
         clock: &dyn Clock,
     ) -> Result<Self, CaError> {
         let path = state_dir.join(KEY_FILE);
-        match store.get(keys::CA).await? {
-            Some(entry) => {
-                let record: CaRecord =
-                    serde_json::from_slice(&entry.value).map_err(|_| CaError::Record)?;
-                let Some(key) = read_key(&path)? else {
-                    return Err(CaError::KeyMissing {
-                        path,
-                        sha256: record.sha256,
-                    });
-                };
-                Self::assemble(key, record, path)
+        let new_path = state_dir.join(NEW_KEY_FILE);
+        let Some(entry) = store.get(keys::CA).await? else {
+            if path.exists() {
+                return Err(CaError::StoreLost { path });
             }
-            None => {
-                // A key without a record: the first start ended between the two. Nothing was issued by it yet.
-                let key = match read_key(&path)? {
-                    Some(key) => key,
-                    None => make_key(&path)?,
-                };
-                fail::fail_point!("ca.key_written");
-                let record = certify(&key, store.store_id(), clock.wall())?;
-                let value = serde_json::to_vec(&record).map_err(|_| CaError::Record)?;
-                store
-                    .commit(
-                        store.fence(),
-                        &[Guard::Absent(keys::CA.to_owned())],
-                        &[Op::Put(keys::CA.to_owned(), value)],
-                    )
-                    .await
-                    .map_err(CaError::Commit)?;
-                tracing::info!(sha256 = record.sha256, key = %path.display(), "made the CA");
-                Self::assemble(key, record, path)
-            }
+            // A new key without a record: the first start ended between the two. Nothing was issued by it yet.
+            let key = match read_key(&new_path)? {
+                Some(key) => key,
+                None => make_key(&new_path)?,
+            };
+            fail::fail_point!("ca.key_written");
+            let record = certify(&key, store.store_id(), clock.wall())?;
+            let value = serde_json::to_vec(&record).map_err(|_| CaError::Record)?;
+            store
+                .commit(
+                    store.fence(),
+                    &[Guard::Absent(keys::CA.to_owned())],
+                    &[Op::Put(keys::CA.to_owned(), value)],
+                )
+                .await
+                .map_err(CaError::Commit)?;
+            fail::fail_point!("ca.recorded");
+            private_file::rename(&new_path, &path)?;
+            tracing::info!(sha256 = record.sha256, key = %path.display(), "made the CA");
+            return Self::assemble(key, record, path);
+        };
+        let record: CaRecord = serde_json::from_slice(&entry.value).map_err(|_| CaError::Record)?;
+        if let Some(key) = read_key(&path)? {
+            return Self::assemble(key, record, path);
         }
+        // The first start ended after the record, before its key got its name.
+        let Some(key) = read_key(&new_path)? else {
+            return Err(CaError::KeyMissing {
+                path,
+                sha256: record.sha256,
+            });
+        };
+        let ca = Self::assemble(key, record, new_path.clone())?;
+        private_file::rename(&new_path, &path)?;
+        Ok(ca)
     }
 
     fn assemble(key: KeyPair, record: CaRecord, path: PathBuf) -> Result<Self, CaError> {

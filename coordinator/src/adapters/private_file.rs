@@ -55,6 +55,19 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     written.map_err(FileError::new("write", path))
 }
 
+/// Gives a file another name in the same directory, durably.
+///
+/// # Errors
+/// As of the operating system.
+pub fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+    std::fs::rename(from, to)
+        .and_then(|()| match to.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => File::open(dir)?.sync_all(),
+            _ => Ok(()),
+        })
+        .map_err(FileError::new("rename", from))
+}
+
 /// Creates an empty file with mode 0600, whatever was there before.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 //! `--against-live` also what it would change in the fleet that runs. Called by `main`; changes nothing.
 
 use super::restore::chain;
+use super::serve::not_built;
 use crate::cli::exit::CliError;
 use crate::cli::output::{Format, Out, json, say, write_out, yaml};
 use crate::cli::{self, Globals, connect};
@@ -30,16 +31,19 @@ struct Findings {
     good: bool,
     pools: Option<usize>,
     problems: Vec<ProblemView>,
+    /// What is right but hardly meant.
+    warnings: Vec<String>,
     /// Absent when the file was not compared with the fleet.
     changes: Option<Changes>,
 }
 
 #[derive(Debug, Serialize)]
 struct ProblemView {
-    line: usize,
+    /// Absent when it is not about one line.
+    line: Option<usize>,
     key: Option<String>,
     message: String,
-    fix: String,
+    fix: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,6 +87,15 @@ async fn check(globals: &Globals, args: &Args) -> Result<(), CliError> {
         Ok(config) => config,
         Err(error) => return Err(bad(out, &args.config, &error)?),
     };
+    if let Some(why) = not_built(&config) {
+        let problem = ProblemView {
+            line: None,
+            key: Some("pool".to_owned()),
+            message: why.clone(),
+            fix: None,
+        };
+        return Err(refuse(out, &args.config, vec![problem], &why)?);
+    }
     let difference = if args.against_live {
         Some(against_live(&config, &live(globals).await?))
     } else {
@@ -97,26 +110,37 @@ fn bad(out: Out, path: &Path, error: &ConfigError) -> Result<CliError, CliError>
         ConfigError::Wrong { problems, .. } => problems.as_slice(),
         ConfigError::Read { .. } => return Ok(CliError::Config(chain(error))),
     };
+    let views = problems
+        .iter()
+        .map(|problem| ProblemView {
+            line: Some(problem.line),
+            key: Some(problem.key.clone()).filter(|key| !key.is_empty()),
+            message: problem.message.clone(),
+            fix: Some(problem.fix.clone()),
+        })
+        .collect();
+    refuse(out, path, views, &error.to_string())
+}
+
+fn refuse(
+    out: Out,
+    path: &Path,
+    problems: Vec<ProblemView>,
+    lines: &str,
+) -> Result<CliError, CliError> {
+    let count = problems.len();
     let findings = Findings {
         good: false,
         pools: None,
-        problems: problems
-            .iter()
-            .map(|problem| ProblemView {
-                line: problem.line,
-                key: Some(problem.key.clone()).filter(|key| !key.is_empty()),
-                message: problem.message.clone(),
-                fix: problem.fix.clone(),
-            })
-            .collect(),
+        problems,
+        warnings: Vec::new(),
         changes: None,
     };
     match out.format {
         Format::Json => write_out(json(&findings)?.as_bytes())?,
         Format::Yaml => write_out(yaml(&findings)?.as_bytes())?,
-        Format::Table | Format::Wide => say(&error.to_string()),
+        Format::Table | Format::Wide => say(lines),
     }
-    let count = problems.len();
     Ok(CliError::Config(format!(
         "{} has {count} problem{}",
         path.display(),
@@ -131,10 +155,14 @@ fn good(
     difference: Option<Difference>,
 ) -> Result<(), CliError> {
     let lines = difference.as_ref().map(Difference::lines);
+    for warning in config.warnings() {
+        say(&format!("warning: {warning}"));
+    }
     let findings = Findings {
         good: true,
         pools: Some(config.pools.len()),
         problems: Vec::new(),
+        warnings: config.warnings(),
         changes: difference.map(changes),
     };
     match out.format {

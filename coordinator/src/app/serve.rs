@@ -2,8 +2,10 @@
 
 mod actuators;
 mod admission;
+mod lead;
 mod reload;
 
+use super::restore::chain;
 use crate::adapters::ca::Ca;
 use crate::adapters::clock::SystemClock;
 use crate::adapters::context;
@@ -30,7 +32,7 @@ use crate::serve::identities::IdentityDesk;
 use crate::serve::tokens::TokenDesk;
 use admission::PoolAdmission;
 use anyhow::{Context as _, Result};
-use drover_core::model::{Millis, PoolId, PoolKind};
+use drover_core::model::{Millis, PoolKind};
 use reload::Reload;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -45,6 +47,8 @@ use tracing_subscriber::EnvFilter;
 const PLANS: u64 = 1_000;
 /// Agents are spoken to at least this often: well within the 60 s that destructive steps allow.
 const HEARTBEAT: Millis = Millis::seconds(10);
+/// Name of the admin context that a start writes.
+const LOCAL: &str = "local";
 /// Exit code of a config that cannot be used.
 const BAD_CONFIG: u8 = 64;
 
@@ -72,15 +76,16 @@ pub fn run(args: &Args) -> ExitCode {
     let config = match config::load(&args.config) {
         Ok(config) => config,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", chain(&error));
             return ExitCode::from(BAD_CONFIG);
         }
     };
-    if let Some(pool) = not_built(&config) {
-        eprintln!(
-            "error: pool {pool} is of kind asg, and this drover was built without the feature aws: use a build with it"
-        );
+    if let Some(why) = not_built(&config) {
+        eprintln!("error: {why}");
         return ExitCode::from(BAD_CONFIG);
+    }
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -97,14 +102,18 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// A pool that this build cannot drive.
-fn not_built(config: &Config) -> Option<&PoolId> {
+/// A pool that this build cannot drive, and the fix.
+pub(super) fn not_built(config: &Config) -> Option<String> {
     let asg = config
         .pools
         .iter()
         .find(|pool| pool.kind() == PoolKind::Asg);
-    asg.filter(|_| !cfg!(feature = "aws"))
-        .map(|pool| &pool.name)
+    asg.filter(|_| !cfg!(feature = "aws")).map(|pool| {
+        format!(
+            "pool {} is of kind asg, and this drover was built without the feature aws: use a build with it",
+            pool.name
+        )
+    })
 }
 
 /// What the parts are made from.
@@ -130,6 +139,13 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
     let file = state_dir.join(FILE_NAME);
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(&file)).await??;
     let store: Arc<dyn Store> = Arc::new(store);
+    if let Some(ago) = lead::predecessor(&*store, &*clock).await {
+        tracing::warn!(
+            seconds_ago = ago.0 / 1_000,
+            store = %state_dir.display(),
+            "another coordinator led this store moments ago: if it still runs, it is fenced now"
+        );
+    }
     let ca = Arc::new(Ca::open(&state_dir, &*store, &*clock).await?);
     let journal = Arc::new(Journal::open(store.clone(), clock.clone()).await?);
     let hub = Hub::new(clock.clone());
@@ -158,7 +174,13 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
         kept,
         commands: commands.clone(),
     };
-    let admin = Admin::new(commands, tokens, identities, state_dir, base.clock.clone());
+    let admin = Admin::new(
+        commands,
+        tokens,
+        identities,
+        state_dir.clone(),
+        base.clock.clone(),
+    );
 
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
@@ -188,6 +210,7 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
         .await?;
     tokio::pin!(serving, cycling);
     let mut served = None;
+    let mut asked = false;
     let cycled: Result<(), CycleError> = loop {
         tokio::select! {
             done = &mut serving, if served.is_none() => {
@@ -199,8 +222,8 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
                 let _ = stop.send(true);
                 break done;
             }
-            _ = terminate.recv() => { let _ = stop.send(true); }
-            _ = interrupt.recv() => { let _ = stop.send(true); }
+            _ = terminate.recv() => { asked = true; let _ = stop.send(true); }
+            _ = interrupt.recv() => { asked = true; let _ = stop.send(true); }
         }
     };
     let served = match served {
@@ -208,8 +231,14 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
         None => serving.await,
     };
     reloading.abort();
-    cycled?;
+    match cycled {
+        Err(error @ CycleError::Fenced(_)) => return Err(lead::fenced(error, &state_dir)),
+        done => done?,
+    }
     served.context("the gRPC port failed")?;
+    if !asked {
+        return Err(lead::ended_by_itself(&*base.store, &state_dir).await);
+    }
     tracing::info!("the coordinator stopped");
     Ok(())
 }
@@ -237,17 +266,24 @@ impl Foundation {
             None => context::default_directory()?,
         };
         let address = reachable(listen).to_string();
-        match first_admin::ensure(&dir, "local", &address, identities, &self.ca, &*self.clock)
-            .await?
+        match first_admin::ensure(&dir, LOCAL, &address, identities, &self.ca, &*self.clock).await?
         {
-            FirstAdmin::Kept(_) => {}
+            FirstAdmin::Kept(name) if name == LOCAL => {}
             FirstAdmin::Written(name) => {
                 tracing::info!(dir = %dir.display(), name, "wrote the admin context")
             }
-            FirstAdmin::WrittenBeside(name) => tracing::warn!(
+            FirstAdmin::Moved { name, from } => tracing::warn!(
                 dir = %dir.display(),
                 name,
-                "the context \"local\" belongs to another coordinator: wrote this one beside it, choose it with --context"
+                from,
+                to = address,
+                "the admin context pointed to another address of this coordinator: it points here now"
+            ),
+            FirstAdmin::Kept(name) | FirstAdmin::WrittenBeside(name) => tracing::warn!(
+                dir = %dir.display(),
+                name,
+                "the context \"local\" belongs to another coordinator: this one's stands beside it, choose it with `drover \
+                 context use {name}`"
             ),
         }
         Ok(())

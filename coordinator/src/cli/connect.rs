@@ -44,7 +44,13 @@ pub async fn admin(globals: &Globals) -> Result<Admin, CliError> {
     let dir = context::directory()?;
     let (name, profile) = context::choose(&dir, globals.context.as_deref())?;
     let timeout = globals.timeout_ms.map_or(ANSWER, Duration::from_millis);
-    connect(&name, &profile, timeout).await
+    match connect(&name, &profile, timeout).await {
+        Err(CliError::Unreachable(why)) if why.contains(OTHER_CA) => {
+            let fix = another_context(&dir, &name, &profile.address);
+            Err(CliError::Unreachable(why + &fix))
+        }
+        done => done,
+    }
 }
 
 /// Connects to one profile.
@@ -161,9 +167,63 @@ fn root_cause(error: &dyn Error) -> String {
         innermost = source;
     }
     let text = one_line(&innermost.to_string());
-    if text.contains("invalid peer certificate") {
+    if text.contains(OTHER_CA) {
         format!("{text}: it is not the coordinator whose CA this context pins")
     } else {
         text
+    }
+}
+
+/// What rustls says of a certificate that the context's CA did not sign, or that does not count.
+const OTHER_CA: &str = "invalid peer certificate";
+
+/// What a user does when a context pins another CA than the coordinator at its address has, as after a fresh
+/// `state_dir`: the newest other context of that address, or how one is made.
+fn another_context(dir: &Path, name: &str, address: &str) -> String {
+    let contexts = context::load(dir).unwrap_or_default().context;
+    let others = contexts
+        .iter()
+        .filter(|(other, profile)| *other != name && profile.address == address);
+    let written = |profile: &Profile| {
+        let made = std::fs::metadata(dir.join(&profile.ca)).and_then(|file| file.modified());
+        made.ok()
+    };
+    match others.max_by_key(|(_, profile)| written(profile)) {
+        Some((other, _)) => format!("; another context has that address: `drover context use {other}`"),
+        None => "; on its host, `drover serve` writes a context for the user who starts it; elsewhere, take a certificate \
+                 of `drover certificates issue` with `drover context add`"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_of_another_ca_names_the_newest_one_of_that_address() {
+        let dir = tempfile::tempdir().expect("directory");
+        let dir = dir.path();
+        let add = |name: &str, address: &str, age: u64| {
+            let ca = dir.join(format!("{name}.pem"));
+            let file = std::fs::File::create(&ca).expect("file");
+            let made = std::time::SystemTime::now() - Duration::from_secs(age);
+            file.set_modified(made).expect("time");
+            let profile = Profile {
+                address: address.to_owned(),
+                cert: ca.clone(),
+                key: ca.clone(),
+                ca,
+            };
+            context::save(dir, name, &profile, false).expect("save");
+        };
+        add("local", "127.0.0.1:7443", 30);
+        add("far", "far:7443", 1);
+        let fix = another_context(dir, "local", "127.0.0.1:7443");
+        assert!(fix.contains("drover certificates issue"), "{fix}");
+        add("local-aaaa", "127.0.0.1:7443", 20);
+        add("local-0000", "127.0.0.1:7443", 10);
+        let fix = another_context(dir, "local", "127.0.0.1:7443");
+        assert!(fix.contains("`drover context use local-0000`"), "{fix}");
     }
 }

@@ -116,6 +116,15 @@ fn plain(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
+/// Letters, digits, dots, dashes (and underscores, which some give); at most 253.
+fn host_name(name: &str) -> bool {
+    name.len() <= 253
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
 pub(super) fn read(sections: Vec<Section<'_>>) -> Vec<PoolConfig> {
     let mut seen = Seen::default();
     sections
@@ -212,6 +221,10 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
     // Every key is read before anything is given up, so that none counts as unknown.
     let mode = section.choice("mode", &modes);
     let spare = section.count("spare", 0..=100_000);
+    if let Some(at) = spare.as_ref().filter(|at| max > 0 && at.value > max) {
+        let message = format!("is {}, above max {max}", at.value);
+        section.report(at.offset, "spare", &message, "set spare to at most max");
+    }
     let idle_after = span("idle_after", SECOND, Millis::minutes(10), "10m");
     let provision_deadline = span("provision_deadline", SECOND, Millis::minutes(15), "15m");
     let quota = section.quota("removal_quota");
@@ -301,6 +314,11 @@ fn fixed(section: &Section<'_>, owner: &str, seen: &mut Seen) -> StaticPool {
         section.report(section.offset(), "hosts", "is an empty list", fix);
     }
     for at in hosts.into_iter().flatten() {
+        if !host_name(&at.value) {
+            let message = format!("{:?} is no host name", at.value);
+            let fix = "write the name as `hostname` says it on the host: letters, digits, dots and dashes";
+            section.report(at.offset, "hosts", &message, fix);
+        }
         if let Some(other) = seen.hosts.insert(at.value.clone(), owner.to_owned()) {
             let message = format!("names {} again (it is in pool {other})", at.value);
             section.report(at.offset, "hosts", &message, "name each host once");

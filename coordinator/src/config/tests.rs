@@ -53,6 +53,9 @@ fn every_commented_key_of_the_example_is_read() {
 
 #[test]
 fn what_is_refused_and_how_to_mend_it() {
+    let fixed = |host: &str| {
+        format!("[[pool]]\nname = \"a\"\nkind = \"static\"\nsite = \"s\"\nhosts = [\"{host}\"]\n")
+    };
     let two = |second: &str| format!("{}{}", pool(""), second);
     for (text, line, key, says) in [
         ("[server]\nlisten_on = \"x\"\n".to_owned(), 2, "server.listen_on", "unknown key"),
@@ -61,6 +64,11 @@ fn what_is_refused_and_how_to_mend_it() {
         ("[control]\ninterval = \"10\"\n".to_owned(), 2, "control.interval", "no unit"),
         ("[control]\nbreaker_fleet_percent = 60\n".to_owned(), 2, "control.breaker_fleet_percent", "from 1 to 50"),
         ("[control]\nsilence = \"5s\"\n".to_owned(), 1, "control.silence", "at least twice"),
+        ("[control]\nfull_interval = \"1s\"\n".to_owned(), 1, "control.full_interval", "at least report_interval"),
+        ("[control]\ninterval = \"1s\"\ninterval = \"2s\"\n".to_owned(), 3, "", "interval stands twice"),
+        (pool("spare = 6\n"), 8, "pool[0].spare", "above max 5"),
+        (fixed("rack 1"), 5, "pool[0].hosts", "no host name"),
+        (fixed("rack/1"), 5, "pool[0].hosts", "no host name"),
         ("[server]\nstate_dir = \"here\"\n".to_owned(), 2, "server.state_dir", "absolute"),
         ("[server]\nlisten = \"7443\"\n".to_owned(), 2, "server.listen", "no address"),
         (pool("min = 6\n"), 8, "pool[0].min", "above max 5"),
@@ -103,6 +111,14 @@ fn what_is_refused_and_how_to_mend_it() {
             "{text}\n{problems:#?}"
         );
     }
+}
+
+#[test]
+fn a_config_without_pools_is_warned_of() {
+    let warnings = parse("").expect("an empty file is right").warnings();
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].starts_with("no pools: nothing will ever grow"));
+    assert!(parse(EXAMPLE).expect("right").warnings().is_empty());
 }
 
 #[test]

@@ -33,6 +33,13 @@ pub enum FirstAdmin {
     Kept(String),
     /// Written under this name.
     Written(String),
+    /// It named another address of this coordinator, and names this one now.
+    Moved {
+        /// Context.
+        name: String,
+        /// host:port that it named.
+        from: String,
+    },
     /// Written under this name, since the wanted one belongs to another coordinator: `--context NAME` chooses it.
     WrittenBeside(String),
 }
@@ -57,10 +64,11 @@ pub async fn ensure(
         chosen = &beside;
         found = context::examine(dir, chosen, ca.sha256(), now)?;
     }
-    let moved = context::address(dir, chosen)?.is_none_or(|known| known != address);
-    if found == Found::Ours && !moved {
+    let from = context::address(dir, chosen)?.filter(|known| known != address);
+    if found == Found::Ours && from.is_none() {
         return Ok(FirstAdmin::Kept(chosen.to_owned()));
     }
+    let ours = matches!(found, Found::Ours | Found::OursExpiring);
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)
         .map_err(FirstAdminError::Key)?;
     let csr = rcgen::CertificateParams::default()
@@ -77,7 +85,12 @@ pub async fn ensure(
         key_pem: &key_pem,
     };
     context::write(dir, chosen, with)?;
-    Ok(if chosen == name {
+    Ok(if let Some(from) = from.filter(|_| ours) {
+        FirstAdmin::Moved {
+            name: chosen.to_owned(),
+            from,
+        }
+    } else if chosen == name {
         FirstAdmin::Written(chosen.to_owned())
     } else {
         FirstAdmin::WrittenBeside(chosen.to_owned())
@@ -114,7 +127,11 @@ mod tests {
         let local = || "local".to_owned();
         assert_eq!(run(&rig, address).await, FirstAdmin::Written(local()));
         assert_eq!(run(&rig, address).await, FirstAdmin::Kept(local()));
-        assert_eq!(run(&rig, "127.0.0.1:1").await, FirstAdmin::Written(local()));
+        let moved = FirstAdmin::Moved {
+            name: local(),
+            from: address.to_owned(),
+        };
+        assert_eq!(run(&rig, "127.0.0.1:1").await, moved);
         rig.clock.advance(Millis(340 * 24 * 3_600_000));
         assert_eq!(run(&rig, "127.0.0.1:1").await, FirstAdmin::Written(local()));
 

@@ -76,11 +76,39 @@ async fn is_made_once_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_first_start_that_ended_after_the_key_goes_on_with_it() {
+async fn a_first_start_that_ended_after_the_key_or_after_the_record_goes_on_with_it() {
     let place = Place::new();
-    let key = make_key(&place.key()).unwrap();
+    let new = place.dir.path().join(NEW_KEY_FILE);
+    let key = make_key(&new).unwrap();
     let ca = place.open().await.unwrap();
     assert_eq!(ca.issuer.key().public_key_raw(), key.public_key_raw());
+    assert!(place.key().exists() && !new.exists());
+    // As it stands when the start ends between the record and the key's name.
+    std::fs::rename(place.key(), &new).unwrap();
+    let again = place.open().await.unwrap();
+    assert_eq!(again.sha256(), ca.sha256());
+    assert!(place.key().exists() && !new.exists());
+    assert!(!private_file::is_open_to_others(&place.key()).unwrap());
+}
+
+#[tokio::test]
+async fn a_key_whose_store_was_lost_starts_no_new_fleet() {
+    let mut place = Place::new();
+    place.open().await.unwrap();
+    let key = std::fs::read(place.key()).unwrap();
+    place.disk = Disk::default();
+    for _ in 0..2 {
+        let error = place.open().await.unwrap_err();
+        assert!(matches!(error, CaError::StoreLost { .. }), "{error}");
+        for part in ["ca.key", "drover restore", "move"] {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        let store = MemoryStore::open(&place.disk);
+        assert!(store.get(keys::CA).await.unwrap().is_none());
+        assert_eq!(std::fs::read(place.key()).unwrap(), key);
+    }
+    std::fs::remove_file(place.key()).unwrap();
+    place.open().await.unwrap();
 }
 
 #[tokio::test]

@@ -44,8 +44,11 @@ impl Reload {
 
     async fn read(&mut self) -> Result<Settings> {
         let mut config = config::load(&self.path)?;
-        if let Some(pool) = not_built(&config) {
-            bail!("pool {pool} is of kind asg, and this drover was built without the feature aws");
+        if let Some(why) = not_built(&config) {
+            bail!("{why}");
+        }
+        for warning in config.warnings() {
+            tracing::warn!("{warning}");
         }
         keep_fixed(&mut config, &self.running);
         let config = Arc::new(config);
