@@ -7,6 +7,7 @@ pub mod node;
 pub mod plan;
 pub mod pool;
 pub mod quantities;
+pub mod reason;
 
 pub use demand::{Class, Constraints, Gang, Locality, Requirement, Source};
 pub use ids::{
@@ -15,8 +16,8 @@ pub use ids::{
 pub use input::{LaunchInFlight, MemoryEntry, PLAN_VERSION, PlanInput, Policy};
 pub use node::{Busy, Cordon, DrainInfo, Lifecycle, NodeInput, Reserved};
 pub use plan::{
-    Action, ClassOutcome, Dropped, NodeOutcome, Plan, Planned, PoolOutcome, Reason, Report, Run,
-    Target,
+    Action, ClassOutcome, Dropped, NodeOutcome, Plan, Planned, PoolOutcome, Report, Run, Target,
 };
 pub use pool::{FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, Steering, Stop};
 pub use quantities::{Bytes, MicroUsd, MilliCpu, Millis, Resources, UnixMs};
+pub use reason::Reason;

@@ -1,64 +1,88 @@
-//! Could a class ever be served? With everything idle, and every limit but the pools' maximum away. Called by `why`, to
-//! tell the impossible from what has to wait.
+//! Could a class ever be served? With everything idle and asked for, within sizes, the pools' maximum and the fleet's
+//! budget. Called by `why`, to tell the impossible from what has to wait, and by `gangs`, which holds nothing for the
+//! impossible. **Invariant:** never less than what could really be had; a shortage, a stop, or a host that is away takes
+//! nothing off.
 
-use super::gangs;
+use super::gangs::Domain;
 use super::matching::Place;
 use super::state::Work;
-use crate::model::{Locality, Resources};
+use super::supply::unread;
+use crate::model::{Class, Locality, PoolInput, Resources};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Where most units fit.
+/// What could ever be had.
 pub(super) struct Could {
-    pub units: u32,
-    /// In words.
-    pub place: String,
+    /// Most units per domain of the gang's locality (one node: of the largest).
+    domains: BTreeMap<Domain, u32>,
+    /// Pools that may serve it and whose templates nobody could read: more may be possible.
+    pub unread: Vec<usize>,
+    /// Some template would take a unit, whatever the limits.
+    pub fits: bool,
 }
 
-/// Most units of a class that its best domain could ever hold, were everything idle and every limit but the pools'
-/// maximum away.
+impl Could {
+    /// The best domain and most units there; none when nothing could serve a unit.
+    pub fn best(&self) -> Option<(&Domain, u32)> {
+        self.domains
+            .iter()
+            .map(|(d, n)| (d, *n))
+            .max_by_key(|(d, n)| (*n, Reverse(*d)))
+            .filter(|(_, n)| *n > 0)
+    }
+
+    /// Could so many units ever be together in the domain?
+    pub fn holds(&self, domain: &Domain, units: u32) -> bool {
+        let key = match domain {
+            Domain::Node(_) | Domain::NewNode => &Domain::NewNode,
+            other => other,
+        };
+        self.domains.get(key).is_some_and(|n| *n >= units)
+    }
+
+    /// Could so many units ever be together anywhere?
+    pub fn anywhere(&self, units: u32) -> bool {
+        self.best().is_some_and(|(_, most)| most >= units)
+    }
+
+    /// Nobody could ever serve so many, and nothing that is not known could change that.
+    pub fn never(&self, units: u32) -> bool {
+        !self.anywhere(units) && self.unread.is_empty()
+    }
+}
+
+/// Units of one pool, or of nodes in no pool, in one domain.
+#[derive(Default)]
+struct Sum {
+    /// On nodes that exist.
+    have: u32,
+    /// On the pool grown to its maximum.
+    grown: u32,
+    /// On one node.
+    each: u32,
+}
+
+/// What a class could ever have.
 pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
     let unit = &work.input.classes[class];
     let locality = unit.gang.as_ref().map_or(Locality::Any, |g| g.locality);
-    let fits = |size: &Resources| -> u32 {
-        let n = if unit.whole_node {
-            u32::from(unit.unit.fits(size))
-        } else {
-            unit.unit.times(size)
-        };
-        if unit.constraints.max_per_node == 0 {
-            n
-        } else {
-            n.min(unit.constraints.max_per_node)
-        }
-    };
-    // Per (domain, pool): units on nodes that exist, and on a pool grown to its maximum.
-    let mut sums: BTreeMap<(gangs::Domain, Option<usize>), (u32, u32)> = BTreeMap::new();
-    let mut best_node = 0;
-    let domain = |place: &Place<'_>| match locality {
-        Locality::Any | Locality::Node => Some(gangs::Domain::Any),
-        Locality::Site => Some(gangs::Domain::Site(place.site?.to_string())),
-        Locality::Zone if place.zone.is_empty() => None,
-        Locality::Zone => Some(gangs::Domain::Zone(
-            place.site?.to_string(),
-            place.zone.to_owned(),
-        )),
-        Locality::Pool => work
-            .pool_index
-            .get(place.pool?)
-            .map(|p| gangs::Domain::Pool(*p)),
-    };
+    let mut sums: BTreeMap<(Domain, Option<usize>), Sum> = BTreeMap::new();
     for ((kind, pool, size), nodes) in &work.shapes {
         let place = &work.kinds[*kind];
-        if let (true, Some(d)) = (work.matches(class, *kind), domain(place)) {
+        if let (true, Some(d)) = (work.matches(class, *kind), domain(work, place, locality)) {
             let slot = sums.entry((d, *pool)).or_default();
-            slot.0 = slot.0.saturating_add(fits(size).saturating_mul(*nodes));
-            best_node = best_node.max(fits(size));
+            let each = units_on(unit, size);
+            slot.have = slot.have.saturating_add(each.saturating_mul(*nodes));
+            slot.each = slot.each.max(each);
         }
     }
+    // Most units that the fleet's cost limit allows on new nodes.
+    let mut paid: BTreeMap<Domain, u32> = BTreeMap::new();
+    let mut fits = sums.values().any(|s| s.each > 0);
     for offer in &work.offers {
         let place = &work.kinds[offer.kind];
         let pool = &work.input.pools[offer.pool];
-        if pool.max == 0 || !work.matches(class, offer.kind) {
+        if !work.matches(class, offer.kind) {
             continue;
         }
         // An unknown type might do.
@@ -67,43 +91,111 @@ pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
         } else {
             u32::MAX
         };
-        let stock = pool
-            .offerings
-            .iter()
-            .find(|o| o.id == *offer.id)
-            .and_then(|o| o.available);
-        let most = stock.map_or(pool.max, |n| {
-            pool.max
-                .min(work.counts[offer.pool].present.saturating_add(n))
-        });
-        if let Some(d) = domain(place) {
+        fits |= each > 0;
+        let max_cost = work.input.policy.max_cost;
+        let affordable = max_cost
+            .and_then(|max| max.0.checked_div(offer.price))
+            .map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX));
+        if pool.max == 0 || each == 0 || affordable == 0 {
+            continue;
+        }
+        if let Some(d) = domain(work, place, locality) {
+            let most = paid.entry(d.clone()).or_insert(0);
+            *most = (*most).max(each.saturating_mul(affordable));
             let slot = sums.entry((d, Some(offer.pool))).or_default();
-            slot.1 = slot.1.max(each.saturating_mul(most));
-            best_node = best_node.max(each);
+            slot.grown = slot.grown.max(each.saturating_mul(pool.max));
+            slot.each = slot.each.max(each);
         }
     }
-    let mut by_domain: BTreeMap<gangs::Domain, u32> = BTreeMap::new();
-    for ((d, _), (have, grown)) in sums {
-        let slot = by_domain.entry(d).or_insert(0);
-        *slot = slot.saturating_add(have.max(grown));
+    Could {
+        domains: add_up(work, unit, locality, sums, &paid),
+        unread: (0..work.input.pools.len())
+            .filter(|p| {
+                let pool = &work.input.pools[*p];
+                unread(pool) && pool.max > 0 && may_serve(unit, pool)
+            })
+            .collect(),
+        fits,
     }
+}
+
+/// Per domain: what exists and what could be grown, within the budget.
+fn add_up(
+    work: &Work<'_>,
+    unit: &Class,
+    locality: Locality,
+    sums: BTreeMap<(Domain, Option<usize>), Sum>,
+    paid: &BTreeMap<Domain, u32>,
+) -> BTreeMap<Domain, u32> {
     if locality == Locality::Node {
-        return Could {
-            units: best_node,
-            place: "one node".to_owned(),
-        };
+        let each = sums.values().map(|s| s.each).max().unwrap_or(0);
+        return BTreeMap::from([(Domain::NewNode, each)]);
     }
-    let best = by_domain
+    let mut domains: BTreeMap<Domain, Sum> = BTreeMap::new();
+    for ((d, pool), sum) in sums {
+        let slot = domains.entry(d).or_default();
+        if pool.is_some() {
+            slot.have = slot.have.saturating_add(sum.have);
+            let more = sum.grown.saturating_sub(sum.have);
+            slot.grown = slot.grown.saturating_add(more);
+        } else {
+            // Nobody's budget.
+            slot.each = slot.each.saturating_add(sum.have);
+        }
+    }
+    let gpus = work
+        .input
+        .policy
+        .max_gpus
+        .and_then(|max| max.checked_div(unit.unit.gpus));
+    domains
         .into_iter()
-        .max_by_key(|(d, n)| (*n, std::cmp::Reverse(d.clone())));
-    best.map_or(
-        Could {
-            units: 0,
-            place: String::new(),
-        },
-        |(d, units)| Could {
-            units,
-            place: gangs::name(work, &d),
-        },
-    )
+        .map(|(d, sum)| {
+            let more = sum.grown.min(paid.get(&d).copied().unwrap_or(u32::MAX));
+            let ours = sum.have.saturating_add(more);
+            let ours = gpus.map_or(ours, |most| ours.min(most.max(sum.have)));
+            (d, ours.saturating_add(sum.each))
+        })
+        .collect()
+}
+
+fn units_on(unit: &Class, size: &Resources) -> u32 {
+    let n = if unit.whole_node {
+        u32::from(unit.unit.fits(size))
+    } else {
+        unit.unit.times(size)
+    };
+    match unit.constraints.max_per_node {
+        0 => n,
+        most => n.min(most),
+    }
+}
+
+/// The domain of a place for an upper bound: a single node has one of its own.
+fn domain(work: &Work<'_>, place: &Place<'_>, locality: Locality) -> Option<Domain> {
+    Some(match locality {
+        Locality::Any => Domain::Any,
+        Locality::Node => Domain::NewNode,
+        Locality::Site => Domain::Site(place.site?.to_string()),
+        Locality::Zone if place.zone.is_empty() => return None,
+        Locality::Zone => Domain::Zone(place.site?.to_string(), place.zone.to_owned()),
+        Locality::Pool => Domain::Pool(*work.pool_index.get(place.pool?)?),
+    })
+}
+
+/// May units go to a pool, as far as its config tells?
+fn may_serve(unit: &Class, pool: &PoolInput) -> bool {
+    let wants = &unit.constraints;
+    let label = |key: &str| pool.labels.get(key);
+    (wants.pools.is_empty() || wants.pools.contains(&pool.id))
+        && wants
+            .requirements
+            .iter()
+            .all(|r| label(&r.key).is_none_or(|have| r.any_of.contains(have)))
+        && pool.taints.iter().all(|(key, value)| {
+            wants
+                .tolerations
+                .get(key)
+                .is_some_and(|values| values.is_empty() || values.contains(value))
+        })
 }

@@ -100,7 +100,18 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             } else {
                 format!("in {place}")
             };
-            format!("needs {min} at once, {could} can be had {at}")
+            format!("needs {min} at once, {could} can be had {at} now")
+        }
+        Reason::GangNever { min, could, place } => {
+            format!("needs {min} at once, at most {could} could ever be had in {place}")
+        }
+        Reason::KeptForGang { source, until } => format!(
+            "kept for {} until {}",
+            source_name(source),
+            clock(*until, now)
+        ),
+        Reason::PoolUnread { pool, why } => {
+            format!("pool {pool} cannot be read{}", because(why))
         }
         Reason::GangWaitsForGang { source } => format!(
             "waits for the gang of {}, which is first",
@@ -206,7 +217,7 @@ pub fn render_action(action: &Action, now: UnixMs) -> String {
     }
 }
 
-/// A class on one line: "needs 8 GPUs; 2 of 3 placed; p3-usw2 is out of capacity until 14:05 UTC".
+/// A class on one line: "needs 8 GPUs; 2 of 3 placed; p3-usw2 is out of capacity until 14:05:00 UTC".
 #[must_use]
 pub fn class_summary(unit: &Resources, outcome: &ClassOutcome, now: UnixMs) -> String {
     let placed = outcome.fitted + outcome.coming + outcome.grown;
@@ -269,8 +280,9 @@ fn bytes(n: Bytes) -> String {
 /// A moment in UTC; the date only when it is another day.
 fn clock(at: UnixMs, now: UnixMs) -> String {
     const DAY_MS: u64 = 86_400_000;
-    let minutes = at.0 % DAY_MS / 60_000;
-    let time = format!("{:02}:{:02} UTC", minutes / 60, minutes % 60);
+    let seconds = at.0 % DAY_MS / 1_000;
+    let (hour, minute) = (seconds / 3_600, seconds / 60 % 60);
+    let time = format!("{hour:02}:{minute:02}:{:02} UTC", seconds % 60);
     if at.0 / DAY_MS == now.0 / DAY_MS {
         return time;
     }
@@ -379,9 +391,12 @@ mod tests {
     #[test]
     fn moments_in_words() {
         let now = UnixMs(1_764_425_100_000); // 2025-11-29 14:05 UTC
-        assert_eq!(clock(now, now), "14:05 UTC");
-        assert_eq!(clock(UnixMs(0), now), "1970-01-01 00:00 UTC");
-        assert_eq!(clock(UnixMs(951_782_400_000), now), "2000-02-29 00:00 UTC");
+        assert_eq!(clock(now, now), "14:05:00 UTC");
+        assert_eq!(clock(UnixMs(0), now), "1970-01-01 00:00:00 UTC");
+        assert_eq!(
+            clock(UnixMs(951_782_400_000), now),
+            "2000-02-29 00:00:00 UTC"
+        );
     }
 
     #[test]
@@ -394,7 +409,7 @@ mod tests {
         };
         assert_eq!(
             render(&reason, UnixMs(1_764_425_000_000)),
-            "p3-usw2 is out of capacity, until 14:05 UTC (shortage: no sufficient capacity)"
+            "p3-usw2 is out of capacity, until 14:05:00 UTC (shortage: no sufficient capacity)"
         );
     }
 }

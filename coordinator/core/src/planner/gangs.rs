@@ -2,6 +2,7 @@
 //! domain (in several only where no single one can). A gang that cannot be whole may hold what part there is, for its
 //! hold time and only as the first of its domain. Called by `plan` before the single classes of the same priority.
 
+use super::could::could_ever;
 use super::grow::{self, Packing};
 use super::offers::Ledger;
 use super::state::Work;
@@ -311,6 +312,23 @@ fn short(
     let best = tries
         .iter()
         .max_by_key(|t| (t.placed, t.fitted, std::cmp::Reverse(t.domain.clone())));
+    let least = gang.min.max(1);
+    let ever = could_ever(work, class);
+    if ever.never(least) {
+        // `why` says so; what was assigned to it while it was possible is lent.
+        if let (Source::Request(request), true) = (&unit.source, gang.assigned > 0) {
+            let (could, place) = ever
+                .best()
+                .map_or((0, String::new()), |(d, n)| (n, name(work, d)));
+            let reason = Reason::GangNever {
+                min: gang.min,
+                could,
+                place,
+            };
+            work.releases.push((request.clone(), reason));
+        }
+        return;
+    }
     let could = gang.assigned.saturating_add(best.map_or(0, |t| t.placed));
     let place = best.map_or_else(String::new, |t| name(work, &t.domain));
     work.note(
@@ -348,10 +366,14 @@ fn short(
             return;
         }
     }
-    // The domain it can hope for: most that exists or comes, of those where the rest may come later.
+    // The domain it can hope for: most that exists or comes, of those where the rest may come later. Nothing is held
+    // for what only a pool that nobody could read might give.
+    if !ever.anywhere(least) {
+        return;
+    }
     let hope = tries
         .iter()
-        .filter(|t| t.packing.is_none())
+        .filter(|t| t.packing.is_none() && ever.holds(&t.domain, least))
         .max_by_key(|t| (t.fitted, std::cmp::Reverse(t.domain.clone())));
     let probed = probe(work, class, need, want, home, holders);
     let domain = hope

@@ -2,8 +2,8 @@
 //! `state` to build the bins, and by the parts that ask what may be done to a pool or a node.
 
 use crate::model::{
-    Busy, Class, Cordon, LaunchInFlight, Lifecycle, NodeInput, PlanInput, PoolInput, Resources,
-    Source, Stop,
+    Busy, Class, Cordon, LaunchInFlight, Lifecycle, NodeInput, PlanInput, PoolInput, PoolKind,
+    Resources, Source, Stop,
 };
 
 /// Order of use among existing supply (I12).
@@ -95,6 +95,18 @@ pub(super) fn growth_stop(pool: &PoolInput) -> Option<&Stop> {
         Stop::Stale { may_grow, .. } => !may_grow,
         Stop::NoRemoval { .. } => false,
     })
+}
+
+/// What its template gives is not known, or may be out of date: its provider cannot be read.
+pub(super) fn unread(pool: &PoolInput) -> bool {
+    stale(pool).is_some() || (pool.offerings.is_empty() && pool.kind != PoolKind::Static)
+}
+
+/// The stop that says that it cannot be read.
+pub(super) fn stale(pool: &PoolInput) -> Option<&Stop> {
+    pool.stops
+        .iter()
+        .find(|stop| matches!(stop, Stop::Stale { .. }))
 }
 
 /// Nothing may be undone or removed.

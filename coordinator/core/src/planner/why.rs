@@ -1,11 +1,12 @@
 //! Why, and why not: the reasons of classes (I9). Called by `report`. Reads the run's state, changes
 //! nothing, renders nothing.
 
-use super::could;
+use super::could::{self, Could};
+use super::gangs;
 use super::report::to_u32;
 use super::state::Work;
-use super::supply::{At, Tier};
-use crate::model::{ClassOutcome, Reason, Resources, UnixMs};
+use super::supply::{At, Tier, stale};
+use crate::model::{ClassOutcome, Reason, Resources, Stop, UnixMs};
 use std::collections::BTreeMap;
 
 /// Reasons listed for one class or pool at most.
@@ -25,27 +26,21 @@ pub(super) fn class(work: &Work<'_>, class: usize, outcome: &mut ClassOutcome) {
     if outcome.unplaced > 0 && unit.constraints.unsupported.is_empty() {
         let could = could::could_ever(work, class);
         let least = unit.gang.as_ref().map_or(1, |g| g.min.max(1));
-        if could.units == 0 {
-            outcome.impossible = true;
-            let first = if work.input.pools.is_empty() {
-                Reason::NoPools
-            } else {
-                Reason::NoPoolOffers {
-                    unit: unit.unit.clone(),
-                    wants: wants(work, class),
-                }
-            };
-            reasons.insert(0, first);
-        } else if could.units < least {
-            outcome.impossible = true;
-            reasons.insert(
-                0,
-                Reason::GangShort {
-                    min: least,
-                    could: could.units,
-                    place: could.place,
-                },
-            );
+        outcome.impossible = could.never(least);
+        if outcome.impossible {
+            reasons.splice(0..0, never(work, class, &could, least));
+        } else if !could.anywhere(least) {
+            let unread = could.unread.iter().map(|p| &work.input.pools[*p]);
+            reasons.extend(unread.map(|pool| Reason::PoolUnread {
+                pool: pool.id.clone(),
+                why: stale(pool).map_or_else(
+                    || "what it offers is not known".to_owned(),
+                    |stop| match stop {
+                        Stop::Stale { why, .. } => why.clone(),
+                        other => super::render_stop(other),
+                    },
+                ),
+            }));
         }
         not_placed(work, class, &mut reasons);
     }
@@ -62,6 +57,26 @@ pub(super) fn class(work: &Work<'_>, class: usize, outcome: &mut ClassOutcome) {
         reasons.push(Reason::More { count: more });
     }
     outcome.reasons = reasons;
+}
+
+/// Why nobody could ever serve it; nothing here when only a limit is in the way, which is said with its pool.
+fn never(work: &Work<'_>, class: usize, could: &Could, least: u32) -> Option<Reason> {
+    let unit = &work.input.classes[class];
+    if work.input.pools.is_empty() {
+        return Some(Reason::NoPools);
+    }
+    match (could.best(), &unit.gang) {
+        (Some((domain, most)), Some(_)) => Some(Reason::GangNever {
+            min: least,
+            could: most,
+            place: gangs::name(work, domain),
+        }),
+        _ if could.fits => None,
+        _ => Some(Reason::NoPoolOffers {
+            unit: unit.unit.clone(),
+            wants: wants(work, class),
+        }),
+    }
 }
 
 /// Where its units go.

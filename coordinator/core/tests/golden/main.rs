@@ -52,6 +52,8 @@ cases! {
     sc_91_the_schedulers_rules => "sc_91",
     sc_98_the_zone_that_was_asked => "sc_98",
     gang_on_the_rack => "gang_on_the_rack",
+    i8_an_impossible_gang_holds_nothing => "gang_impossible",
+    impossible_only_if_every_pool_was_read => "impossible",
     modes_forbid_and_explain => "modes",
     budgets_of_the_fleet => "budget",
 }

@@ -4,8 +4,8 @@
 use crate::fleet;
 use drover_core::model::{
     Action, Busy, Bytes, Cordon, DrainInfo, FailureKind, Gang, LaunchInFlight, Lifecycle, Locality,
-    MemoryEntry, MicroUsd, MilliCpu, Millis, Mode, NodeInput, Offering, PlanInput, Planned, Quota,
-    Requirement, Reserved, Source, Stop, Target, UnixMs,
+    MemoryEntry, MicroUsd, MilliCpu, Millis, Mode, NodeInput, Offering, PlanInput, Planned,
+    PoolKind, Quota, Requirement, Reserved, Source, Stop, Target, UnixMs,
 };
 use drover_core::planner;
 use std::collections::BTreeMap;
@@ -198,6 +198,10 @@ impl World {
                         }],
                         "never-joined" => vec![Stop::NeverJoined { misses: 10 }],
                         "silent" => vec![Stop::SiteSilent],
+                        text if text.starts_with("stale:") => vec![Stop::Stale {
+                            may_grow: false,
+                            why: spaced(&text["stale:".len()..]),
+                        }],
                         text => vec![Stop::NoRemoval { why: spaced(text) }],
                     }
                 }
@@ -208,6 +212,9 @@ impl World {
                 }
                 "price" => pool.offerings[0].price = MicroUsd(num(value)?),
                 "unknown" => pool.offerings[0].allocatable = None,
+                "nothing" => pool.offerings.clear(),
+                "static" => pool.kind = PoolKind::Static,
+                "available" => pool.offerings[0].available = Some(num(value)?),
                 "zones" => {
                     let first = pool.offerings[0].clone();
                     pool.offerings = value

@@ -1,0 +1,297 @@
+//! Why, and why not: every reason that a plan gives. Data only; `planner/explain` is the one place that words them.
+
+use super::demand::Source;
+use super::ids::{OfferingId, PoolId};
+use super::pool::{FailureKind, Stop};
+use super::quantities::{Resources, UnixMs};
+use serde::{Deserialize, Serialize};
+
+/// Every reason there is; rendered to text by `planner/explain` and nowhere else. Extend freely.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", deny_unknown_fields)]
+pub enum Reason {
+    /// Capacity for demand of these sources (at most ten named) and for the standing targets.
+    Demand {
+        /// Who waits.
+        sources: Vec<Source>,
+        /// Units that it serves.
+        units: u32,
+        /// Nodes for the minimum.
+        minimum: u32,
+        /// Nodes for the spare.
+        spare: u32,
+    },
+    /// A probe of an offering that failed before.
+    Probe {
+        /// How it failed.
+        failure: FailureKind,
+    },
+    /// Idle for the pool's time.
+    IdleSince {
+        /// Since when.
+        since: UnixMs,
+    },
+    /// Faulty: replaced.
+    Faulty {
+        /// What.
+        what: String,
+    },
+    /// Drained and empty: may leave.
+    DrainedEmpty,
+    /// Takes work and has room.
+    Free,
+    /// Works.
+    Working {
+        /// What.
+        what: Vec<String>,
+    },
+    /// Works, far below its size; batch mode never moves running work.
+    UnderUsedOccupied {
+        /// What.
+        what: Vec<String>,
+    },
+    /// Witness missing: counts as busy.
+    WitnessMissing {
+        /// Which, why.
+        why: String,
+    },
+    /// Held by requests.
+    HeldBy {
+        /// Whose.
+        requests: Vec<String>,
+    },
+    /// Idle, not yet long enough.
+    IdleUntil {
+        /// When it may go.
+        until: UnixMs,
+    },
+    /// Kept for demand that waits or will use it.
+    KeptForDemand {
+        /// Whose.
+        source: Source,
+    },
+    /// Kept as spare or minimum.
+    KeptAsSpare,
+    /// At the pool's minimum.
+    AtMinimum,
+    /// The removal quota is used up in this cycle.
+    QuotaUsed {
+        /// At once at most.
+        quota: u32,
+    },
+    /// Cordoned by a person: neither supply nor touched.
+    CordonedByPerson {
+        /// Who.
+        who: String,
+    },
+    /// Its agent is silent: neither idle nor supply.
+    Unreachable,
+    /// In no pool: supply, never touched.
+    Foreign,
+    /// Draining.
+    Draining {
+        /// Why.
+        reason: String,
+    },
+    /// On its way.
+    Coming {
+        /// Until when it must have joined.
+        deadline: UnixMs,
+    },
+    /// Leaving, gone or off.
+    NotThere,
+    /// The pool's mode forbids it.
+    ModeForbids {
+        /// What would be done.
+        mode: super::pool::Mode,
+    },
+    /// The pool is stopped.
+    Stopped {
+        /// By what.
+        stop: Stop,
+    },
+    /// Physical: cannot be removed.
+    NotRemovable,
+    /// Pool is at its maximum.
+    AtMaximum {
+        /// Which pool.
+        pool: PoolId,
+        /// How many.
+        max: u32,
+    },
+    /// Fleet budget reached.
+    OverBudget {
+        /// "USD/h" or "GPUs".
+        what: String,
+    },
+    /// Offering failed and is not due.
+    OutOfCapacity {
+        /// Which.
+        offering: OfferingId,
+        /// How.
+        failure: FailureKind,
+        /// When it is probed again.
+        next_probe: UnixMs,
+        /// Text of the provider.
+        message: String,
+    },
+    /// The pool does not fit: which label, taint, model or size differs.
+    PoolDiffers {
+        /// Pool.
+        pool: PoolId,
+        /// What differs.
+        what: String,
+    },
+    /// The pool's instance type is not in the catalogue.
+    UnknownType {
+        /// Pool.
+        pool: PoolId,
+        /// Type.
+        instance_type: String,
+    },
+    /// No pool could ever serve a unit.
+    NoPoolOffers {
+        /// One unit.
+        unit: Resources,
+        /// What else it asks.
+        wants: String,
+    },
+    /// A gang got less than its minimum.
+    GangShort {
+        /// Least useful.
+        min: u32,
+        /// What could be had.
+        could: u32,
+        /// Where that was.
+        place: String,
+    },
+    /// A gang's minimum can never be had: nothing is held for it.
+    GangNever {
+        /// Least useful.
+        min: u32,
+        /// Most that could ever be had.
+        could: u32,
+        /// Where that would be.
+        place: String,
+    },
+    /// Another gang of this locality holds capacity first.
+    GangWaitsForGang {
+        /// Whose.
+        source: Source,
+    },
+    /// A rule that Drover does not know.
+    UnsupportedRule {
+        /// Which.
+        rule: String,
+    },
+    /// Pool below its target, and why not grown.
+    BelowTarget {
+        /// Missing nodes for the minimum.
+        minimum: u32,
+        /// Missing nodes for the spare.
+        spare: u32,
+    },
+    /// Nothing to do.
+    Settled,
+    /// An item of the input that cannot be used: two of one id, a pool or offering that is not there.
+    BadInput {
+        /// What is wrong.
+        what: String,
+    },
+    /// A pool that could serve is stopped.
+    PoolStopped {
+        /// Pool.
+        pool: PoolId,
+        /// By what.
+        stop: Stop,
+    },
+    /// A pool that could serve may not be changed in its mode: see `would`.
+    PoolMode {
+        /// Pool.
+        pool: PoolId,
+        /// Its mode.
+        mode: super::pool::Mode,
+    },
+    /// Units fit on nodes that take work now.
+    FitsNow {
+        /// Units.
+        units: u32,
+        /// Nodes.
+        nodes: u32,
+    },
+    /// Units wait for nodes that are asked for, now or before.
+    AskedFor {
+        /// Pool.
+        pool: PoolId,
+        /// Nodes of it.
+        nodes: u32,
+        /// When the first is ready, as far as known.
+        ready: UnixMs,
+    },
+    /// Partial capacity is held for the gang.
+    GangHolds {
+        /// Units held.
+        units: u32,
+        /// Until when at most.
+        until: UnixMs,
+    },
+    /// The gang's hold time is over: its partial capacity is lent or leaves.
+    HoldOver {
+        /// Since when it was held.
+        since: UnixMs,
+    },
+    /// The gang's partial capacity is given up because it can be whole elsewhere.
+    WholeElsewhere {
+        /// Where.
+        place: String,
+    },
+    /// The provider has it, its agent has not enrolled.
+    NotJoined,
+    /// Joined, not ready (its GPUs are not all there yet).
+    NotReady,
+    /// The check dropped what would have served it.
+    CheckDropped {
+        /// Name of the invariant.
+        invariant: String,
+        /// Why.
+        why: String,
+    },
+    /// The planner gave no reason: a fault of the planner, shown instead of hidden.
+    Unexplained,
+    /// More of the same kind, not listed.
+    More {
+        /// How many.
+        count: u32,
+    },
+    /// The pool could serve a unit, but its nodes have no room left and no more can be had.
+    NoRoom {
+        /// Pool.
+        pool: PoolId,
+    },
+    /// The pool has as many nodes as it needs: asked for in this plan.
+    Growing {
+        /// Nodes.
+        nodes: u32,
+    },
+    /// Nodes of the pool begin to leave in this plan.
+    Shrinking {
+        /// Nodes.
+        nodes: u32,
+    },
+    /// Room that is held for a gang, at most until a moment.
+    KeptForGang {
+        /// Whose.
+        source: Source,
+        /// Until when at most.
+        until: UnixMs,
+    },
+    /// What the pool offers is not known now: it may do, or may not.
+    PoolUnread {
+        /// Pool.
+        pool: PoolId,
+        /// Why.
+        why: String,
+    },
+    /// The fleet has no pool of its own.
+    NoPools,
+}
