@@ -4,7 +4,7 @@
 
 use super::commands::{CommandError, Commands};
 use super::events::time;
-use super::view::{FleetView, NodeView, PoolView, RequestView};
+use super::view::{FleetView, NodeView, PoolView, RequestView, UnitState, units};
 use crate::records::DrainStep;
 
 /// An explanation.
@@ -53,19 +53,24 @@ fn explain_request(request: &RequestView) -> Explanation {
     let record = &request.record;
     let word = request.shown.word();
     let mut lines = vec![format!(
-        "{} of {} units on ready nodes, {} coming, {} without",
-        request.units_ready, record.spec.units, request.units_coming, request.units_missing
+        "{} of {} on ready nodes, {} coming, {} unavailable, {} without",
+        request.units_ready,
+        units(record.spec.units),
+        request.units_coming,
+        request.units_unavailable,
+        request.units_missing
     )];
-    lines.extend(request.reasons.iter().cloned());
+    // The first is the summary.
+    lines.extend(request.reasons.iter().skip(1).cloned());
     for found in &request.assignments {
-        let how = if found.ready {
-            "ready"
-        } else {
-            "not ready yet"
+        let how = match &found.state {
+            UnitState::Ready => "is ready",
+            UnitState::Coming(why) | UnitState::Unavailable(why) => why,
         };
         lines.push(format!(
-            "{} units on {} ({how})",
-            found.units, found.node_name
+            "{} on {}, which {how}",
+            units(found.units),
+            found.node_name
         ));
     }
     Explanation {
@@ -165,8 +170,9 @@ fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
     lines.extend(node.busy.iter().map(|what| format!("busy: {what}")));
     for held in &node.assignments {
         lines.push(format!(
-            "holds {} units of request {}",
-            held.units, held.request
+            "holds {} of request {}",
+            units(held.units),
+            held.request
         ));
     }
     if let Some(since) = node.idle_since {

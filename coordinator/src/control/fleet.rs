@@ -92,6 +92,12 @@ impl FleetNode {
         self.lifecycle == Lifecycle::Ready && !self.unreachable
     }
 
+    /// Takes new work now: ready, heard, under nobody's cordon, healthy.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.is_ready() && self.cordon.is_none() && self.faulty.is_none()
+    }
+
     /// Its agent's session is open.
     #[must_use]
     pub fn is_heard(&self) -> bool {

@@ -216,7 +216,7 @@ impl Control {
             drop_assignments(
                 round,
                 &mut tx,
-                "its node never joined",
+                "the nodes that they were to run on never joined",
                 |target| matches!(target, AssignmentTarget::Launch(launch, _) if *launch == id),
             );
             let never_seen = launch.instances.is_empty() && joined == 0;
@@ -241,7 +241,8 @@ impl Control {
             } else {
                 if joined == 0 {
                     let (mut record, _) = round.ledger.pool(&launch.pool);
-                    record.misses = record.misses.saturating_add(missing);
+                    // The launch is what missed, however many nodes it was to bring.
+                    record.misses = record.misses.saturating_add(1);
                     if record.misses >= MISSES_TO_PAUSE {
                         tx.event(Happening::PoolStopped {
                             pool: launch.pool.clone(),

@@ -3,21 +3,20 @@
 //! Called at the end of each cycle. Decides nothing.
 
 mod alarms;
+mod requests;
 
 use super::cycle::{Control, Round};
 use super::fleet::FleetNode;
 use super::input::{Named, coming};
-use super::requests::assigned;
 use super::view::{
     AssignmentView, DemandView, FleetView, NodeView, PoolView, RequestShown, RequestView,
 };
 use crate::config::PoolConfig;
-use crate::records::{AssignmentTarget, RequestRecord, RequestState};
 use drover_core::model::{
-    Busy, Cordon, Lifecycle, MicroUsd, Mode, NodeId, PlanInput, Planned, PoolId, Reason,
-    RequestName, Source,
+    Busy, Cordon, Lifecycle, MicroUsd, Mode, NodeId, PlanInput, Planned, PoolId, Reason, Source,
 };
 use drover_core::planner::{render, render_stop};
+use requests::{held_by, request_view};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -185,7 +184,7 @@ impl Control {
             max: settings.max.unwrap_or(pool.max),
             spare: settings.spare.unwrap_or(pool.spare),
             nodes: count(&|node| node.joined() && node.lifecycle != Lifecycle::Off),
-            ready: count(&|node| node.is_ready() && node.cordon.is_none()),
+            ready: count(&FleetNode::is_available),
             idle: count(&|node| {
                 node.is_ready()
                     && node.reserved.is_empty()
@@ -293,58 +292,6 @@ fn rendered(reasons: &[Reason], round: &Round) -> Vec<String> {
         .collect()
 }
 
-/// Assignments by the node that they are on.
-fn held_by(round: &Round) -> BTreeMap<NodeId, Vec<AssignmentView>> {
-    let mut held: BTreeMap<NodeId, Vec<AssignmentView>> = BTreeMap::new();
-    for request in round.ledger.requests.values() {
-        for view in assignment_views(round, &request.value) {
-            if let Some(node) = &view.node {
-                held.entry(node.clone()).or_default().push(view);
-            }
-        }
-    }
-    held
-}
-
-fn assignment_views(round: &Round, request: &RequestRecord) -> Vec<AssignmentView> {
-    request
-        .assignments
-        .iter()
-        .map(|found| {
-            let name: RequestName = request.name.clone();
-            match &found.target {
-                AssignmentTarget::Node(id) => {
-                    let node = round.node(id);
-                    AssignmentView {
-                        request: name,
-                        node: Some(id.clone()),
-                        node_name: node.map_or_else(|| id.0.clone(), |node| node.name.clone()),
-                        instance: node.and_then(|node| node.instance_id.clone()),
-                        pool: node.and_then(|node| node.pool.clone()),
-                        units: found.units,
-                        gpus: found.amount.gpus,
-                        ready: node.is_some_and(FleetNode::is_ready),
-                    }
-                }
-                AssignmentTarget::Launch(id, _) => AssignmentView {
-                    request: name,
-                    node: None,
-                    node_name: id.0.clone(),
-                    instance: None,
-                    pool: round
-                        .ledger
-                        .launches
-                        .get(id)
-                        .map(|held| held.value.pool.clone()),
-                    units: found.units,
-                    gpus: found.amount.gpus,
-                    ready: false,
-                },
-            }
-        })
-        .collect()
-}
-
 fn node_view(
     round: &Round,
     node: &FleetNode,
@@ -418,76 +365,5 @@ fn node_view(
         gpu_model: node.gpu_model.clone(),
         desired: node.order.clone(),
         labels: node.labels.clone(),
-    }
-}
-
-/// "16 of 20 units on ready nodes; waits for nodes of cloud, rack".
-fn waits_for(assignments: &[AssignmentView], ready: u32, units: u32) -> String {
-    let pools: BTreeSet<&str> = assignments
-        .iter()
-        .filter(|found| !found.ready)
-        .map(|found| found.pool.as_ref().map_or("no pool", PoolId::as_str))
-        .collect();
-    let pools: Vec<&str> = pools.into_iter().collect();
-    format!(
-        "{ready} of {units} units on ready nodes; waits for nodes of {}",
-        pools.join(", ")
-    )
-}
-
-fn request_view(
-    round: &Round,
-    request: &RequestRecord,
-    input: &PlanInput,
-    planned: &Planned,
-) -> RequestView {
-    let assignments = assignment_views(round, request);
-    let ready: u32 = assignments
-        .iter()
-        .filter(|found| found.ready)
-        .map(|found| found.units)
-        .sum();
-    let all = assigned(request);
-    let missing = request.spec.units.saturating_sub(all);
-    let outcome = input
-        .classes
-        .iter()
-        .zip(&planned.report.classes)
-        .find(|(class, _)| class.source == Source::Request(request.name.clone()))
-        .map(|(_, outcome)| outcome);
-    let mut reasons = outcome
-        .map(|outcome| rendered(&outcome.reasons, round))
-        .unwrap_or_default();
-    if missing == 0 {
-        // Nothing is left to plan for it: what it waits for is told below.
-        reasons.clear();
-    }
-    let impossible = outcome.is_some_and(|outcome| outcome.impossible) && missing > 0;
-    let shown = match request.state {
-        RequestState::Ended => RequestShown::Ended,
-        RequestState::Cancelled => RequestShown::Cancelled,
-        _ if impossible => RequestShown::Impossible,
-        RequestState::Served if missing == 0 => RequestShown::Served,
-        _ if ready > 0 => RequestShown::Partial,
-        _ => RequestShown::Pending,
-    };
-    if let Some((at, by)) = &request.closed {
-        reasons.push(format!("closed {} by {by}", super::events::time(*at)));
-    } else if let Some(ends) = request.ends {
-        reasons.push(format!("held until {}", super::events::time(ends)));
-    } else if shown == RequestShown::Served {
-        reasons.push("held until cancelled".to_owned());
-    } else if missing == 0 {
-        reasons.push(waits_for(&assignments, ready, request.spec.units));
-    }
-    let over = matches!(shown, RequestShown::Ended | RequestShown::Cancelled);
-    RequestView {
-        record: request.clone(),
-        shown,
-        units_ready: ready,
-        units_coming: all - ready.min(all),
-        units_missing: if over { 0 } else { missing },
-        assignments,
-        reasons,
     }
 }

@@ -128,7 +128,7 @@ fn follow(round: &Round, tx: &mut Tx, before: &RequestRecord) -> RequestRecord {
         .filter(|found| match &found.target {
             AssignmentTarget::Node(node) => round
                 .node(node)
-                .is_some_and(|node| node.is_ready() && node.is_heard() && node.faulty.is_none()),
+                .is_some_and(|node| node.is_available() && node.is_heard()),
             AssignmentTarget::Launch(..) => false,
         })
         .map(|found| found.units)

@@ -136,8 +136,25 @@ pub struct AssignmentView {
     pub units: u32,
     /// GPUs in them.
     pub gpus: u32,
-    /// The node is joined and ready.
-    pub ready: bool,
+    /// Whether they can be used, and why not.
+    pub state: UnitState,
+}
+
+/// Whether units can be used. The texts follow the node's name: "is drained by admin/ada: new disk".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitState {
+    /// The node takes work.
+    Ready,
+    /// It is asked for, or has joined and has not been ready yet.
+    Coming(String),
+    /// It was ready and is not now, or will never come.
+    Unavailable(String),
+}
+
+/// "1 unit", "4 units".
+#[must_use]
+pub fn units(count: u32) -> String {
+    format!("{count} unit{}", if count == 1 { "" } else { "s" })
 }
 
 /// A pool.
@@ -234,6 +251,8 @@ pub struct RequestView {
     pub units_ready: u32,
     /// Units on nodes that are coming or joining.
     pub units_coming: u32,
+    /// Units on nodes that were ready and are not now.
+    pub units_unavailable: u32,
     /// Units on none.
     pub units_missing: u32,
     /// Why it is as it is (I9).
@@ -255,6 +274,17 @@ pub struct DemandView {
     pub unplaced: u32,
     /// Why.
     pub reasons: Vec<String>,
+}
+
+impl NodeView {
+    /// Takes new work now: ready, heard, under nobody's cordon, healthy.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.lifecycle == Lifecycle::Ready
+            && !self.unreachable
+            && self.cordon.is_none()
+            && self.faulty.is_none()
+    }
 }
 
 impl FleetView {

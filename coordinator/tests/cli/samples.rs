@@ -292,6 +292,7 @@ pub fn request(now: u64, state: &str, ready: u32) -> Request {
         ],
         units_ready: ready,
         units_coming: 2 - ready,
+        units_unavailable: 0,
         reasons: vec!["titan-02 is coming".to_owned()],
         ..Default::default()
     }

@@ -7,3 +7,4 @@ mod grow;
 mod rig;
 mod safety;
 mod shrink;
+mod truth;

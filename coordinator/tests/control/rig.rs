@@ -576,6 +576,12 @@ impl Rig {
         panic!("cycles never come to rest");
     }
 
+    /// One cycle, whether or not it asks for another.
+    pub async fn once_only(&mut self) {
+        self.tick();
+        self.once().await;
+    }
+
     async fn once(&mut self) -> bool {
         let control = self.control.as_mut().expect("runs");
         control.cycle().await.expect("a cycle")

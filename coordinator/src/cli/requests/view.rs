@@ -36,6 +36,7 @@ pub struct RequestView {
     pub ends_unix_ms: Option<u64>,
     pub units_ready: u32,
     pub units_coming: u32,
+    pub units_unavailable: u32,
     pub units_missing: u32,
     pub assignments: Vec<AssignmentView>,
     pub reasons: Vec<String>,
@@ -67,6 +68,7 @@ impl From<v1::Request> for RequestView {
             ends_unix_ms: r.ends_unix_ms,
             units_ready: r.units_ready,
             units_coming: r.units_coming,
+            units_unavailable: r.units_unavailable,
             units_missing: r.units_missing,
             assignments: r.assignments.into_iter().map(Into::into).collect(),
             reasons: r.reasons,
@@ -99,6 +101,19 @@ impl RequestView {
         format!("{} x {}{model}", self.units, parts.join(", "))
     }
 
+    /// "16 of 20 units ready, 4 coming"; what is unavailable only when something is.
+    #[must_use]
+    pub fn progress(&self) -> String {
+        let mut text = format!(
+            "{} of {} units ready, {} coming",
+            self.units_ready, self.units, self.units_coming
+        );
+        if self.units_unavailable > 0 {
+            text.push_str(&format!(", {} unavailable", self.units_unavailable));
+        }
+        text
+    }
+
     fn state_cell(&self) -> Cell {
         let tone = match self.state.as_str() {
             "served" => Tone::Good,
@@ -120,6 +135,7 @@ impl Tabled for RequestView {
                 format!("{}/{}", r.units_ready, r.units).into()
             }),
             Column::new("COMING", |r, _| r.units_coming.into()),
+            Column::wide("UNAVAILABLE", |r, _| r.units_unavailable.into()),
             Column::new("ENDS-IN", |r, now| {
                 r.ends_unix_ms
                     .map(|t| duration::span(t.saturating_sub(now)))
@@ -154,6 +170,10 @@ impl Sheet for RequestView {
             Some(format!("{} of {}", self.units_ready, self.units)),
         );
         page.line("Units coming", Some(self.units_coming));
+        page.line(
+            "Units unavailable",
+            Some(self.units_unavailable).filter(|n| *n > 0),
+        );
         page.line("Units missing", Some(self.units_missing));
         page.line(
             "Gang",

@@ -113,10 +113,7 @@ fn late(
             } else {
                 format!(": {why}")
             };
-            format!(
-                "{} of {} units ready, {} coming{why}",
-                r.units_ready, r.units, r.units_coming
-            )
+            format!("{}{why}", r.progress())
         },
     );
     CliError::Failed(format!(
@@ -150,22 +147,23 @@ impl Progress {
     }
 
     fn show(&mut self, request: &RequestView) {
-        let message = match request.reasons.first() {
-            Some(reason) if request.state != "served" => {
-                format!("{} coming: {reason}", request.units_coming)
-            }
-            _ => format!("{} coming", request.units_coming),
+        // A served one whose node was taken away says why; one that is only held for a while need not.
+        let waits = request.state != "served" || request.units_unavailable > 0;
+        let reason = match request.reasons.first() {
+            Some(reason) if waits => format!(": {reason}"),
+            _ => String::new(),
         };
         if let Some(bar) = &self.bar {
             bar.set_prefix(request.name.clone());
             bar.set_length(request.units.into());
             bar.set_position(request.units_ready.into());
-            bar.set_message(message);
+            let away = match request.units_unavailable {
+                0 => String::new(),
+                count => format!(", {count} unavailable"),
+            };
+            bar.set_message(format!("{} coming{away}{reason}", request.units_coming));
         } else {
-            self.line(format!(
-                "{}: {} of {} units ready, {message}",
-                request.name, request.units_ready, request.units
-            ));
+            self.line(format!("{}: {}{reason}", request.name, request.progress()));
         }
     }
 

@@ -108,7 +108,10 @@ impl Commands {
         }
         for pool in &spec.pools {
             if self.config().pool(pool).is_none() {
-                return Err(invalid("pools", format!("no pool is named {pool:?}")));
+                return Err(invalid(
+                    "pools",
+                    format!("no pool is named {:?}", pool.as_str()),
+                ));
             }
         }
         Ok(())

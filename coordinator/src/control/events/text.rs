@@ -154,7 +154,10 @@ impl Happening {
             }
             Self::RequestEnded { .. } => "its time is over: its capacity is free".to_owned(),
             Self::RequestCancelled { by, .. } => format!("cancelled by {by}"),
-            Self::RequestLost { units, why, .. } => format!("{units} units wait again: {why}"),
+            Self::RequestLost { units, why, .. } => {
+                let wait = if *units == 1 { "waits" } else { "wait" };
+                format!("{} {wait} again: {why}", super::super::view::units(*units))
+            }
             Self::RequestReleased { why, .. } => {
                 because("its partial capacity is given up".to_owned(), why)
             }

@@ -262,7 +262,7 @@ impl Control {
             drop_assignments(
                 round,
                 &mut tx,
-                "its instance ended before it joined",
+                "the instances that they were to run on ended before they joined",
                 |target| matches!(target, AssignmentTarget::Launch(of, n) if *of == id && *n >= left),
             );
             if launch.state == LaunchState::Asked {

@@ -1,6 +1,6 @@
 //! Nodes from the fleet's view to the wire. Used by `serve/admin`; decides nothing.
 
-use crate::control::view::{AssignmentView, NodeView};
+use crate::control::view::{AssignmentView, NodeView, UnitState};
 use crate::records::{DesiredState, DrainPolicy, DrainRecord, DrainStep, OrderRecord, Then};
 use drover_core::model::{Lifecycle, PoolKind, UnixMs};
 use drover_proto::v1;
@@ -87,7 +87,7 @@ pub fn assignment(view: &AssignmentView) -> v1::Assignment {
             .unwrap_or_default(),
         units: view.units,
         gpus: view.gpus,
-        ready: view.ready,
+        ready: view.state == UnitState::Ready,
     }
 }
 

@@ -26,7 +26,7 @@ pub fn status(view: &FleetView, store: (&str, u64), now: UnixMs) -> v1::StatusRe
         now_unix_ms: now.0,
         freezes: view.freezes.iter().map(freeze).collect(),
         nodes: number(here.len()),
-        nodes_ready: count(&|node| node.lifecycle == Lifecycle::Ready && !node.unreachable),
+        nodes_ready: count(&NodeView::is_available),
         nodes_unreachable: count(&|node| node.unreachable),
         gpus: here.iter().filter_map(|node| node.gpus).sum(),
         gpus_busy: here.iter().filter_map(busy).sum(),

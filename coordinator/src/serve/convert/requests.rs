@@ -158,6 +158,7 @@ pub fn request(view: &RequestView) -> v1::Request {
         units_ready: view.units_ready,
         units_coming: view.units_coming,
         units_missing: view.units_missing,
+        units_unavailable: view.units_unavailable,
         reasons: view.reasons.clone(),
     }
 }

@@ -1,0 +1,161 @@
+//! What people are shown: nothing is called coming that cannot come, and what holds is told once and in their words.
+
+use crate::rig::{GPUS, Rig, two_pools};
+use drover::control::commands::DrainWish;
+use drover::control::view::{RequestView, UnitState};
+use drover::records::{DrainPolicy, Then};
+use drover_core::model::{Lifecycle, Millis, NodeId};
+
+async fn fleet(rig: &mut Rig, count: usize) -> Vec<NodeId> {
+    let mut nodes = Vec::new();
+    for at in 0..count {
+        let id = format!("i-{at:03}");
+        rig.cloud.add("a", &id);
+        nodes.push(rig.join("a", &id).await);
+    }
+    rig.cycle().await;
+    nodes
+}
+
+fn request(rig: &Rig, name: &str) -> RequestView {
+    let view = rig.view();
+    view.request(name).expect("a request").clone()
+}
+
+fn units(request: &RequestView) -> (u32, u32, u32, u32) {
+    (
+        request.units_ready,
+        request.units_coming,
+        request.units_unavailable,
+        request.units_missing,
+    )
+}
+
+#[tokio::test]
+async fn units_on_a_node_that_was_taken_away_are_unavailable_not_coming() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 2).await;
+    rig.ask_with("job", 2, GPUS, |spec| spec.duration = None)
+        .await;
+    rig.cycle().await;
+    assert_eq!(units(&request(&rig, "job")), (2, 0, 0, 0));
+    let lost = |rig: &Rig, why: &str| {
+        let found = request(rig, "job");
+        assert_eq!(units(&found), (1, 0, 1, 0), "{why}");
+        let told = &found.reasons[0];
+        assert!(told.contains("1 unit is unavailable: host-i-00"), "{told}");
+        assert!(told.contains(why), "{told}");
+        let explained = rig.commands.explain("job").expect("explained");
+        let says = |text: &&String| text.contains(why) && text.contains("unavailable");
+        assert_eq!(explained.lines.iter().filter(says).count(), 0, "told once");
+        assert!(explained.summary.contains(why), "{}", explained.summary);
+    };
+
+    rig.commands
+        .cordon("admin/ada", "i-000", "new disk")
+        .await
+        .expect("cordoned");
+    rig.cycle().await;
+    lost(&rig, "is cordoned by admin/ada: new disk");
+    rig.commands
+        .uncordon("admin/ada", "i-000")
+        .await
+        .expect("uncordoned");
+    rig.cycle().await;
+    assert_eq!(units(&request(&rig, "job")), (2, 0, 0, 0));
+
+    rig.agent(&nodes[1], |agent| agent.silent = true);
+    rig.pass(Millis::minutes(2)).await;
+    lost(&rig, "is unreachable since");
+    rig.agent(&nodes[1], |agent| agent.silent = false);
+    rig.cycle().await;
+    assert_eq!(units(&request(&rig, "job")), (2, 0, 0, 0));
+
+    let wish = DrainWish {
+        node: "i-000".to_owned(),
+        policy: DrainPolicy::Wait,
+        deadline: None,
+        grace: None,
+        reason: "old kernel".to_owned(),
+        then: Then::Cordoned,
+    };
+    rig.commands
+        .drain("admin/ada", &wish)
+        .await
+        .expect("drained");
+    rig.cycle().await;
+    lost(&rig, "is drained by admin/ada: old kernel");
+    let held = request(&rig, "job").assignments.len();
+    assert_eq!(held, 2, "assignments are sticky");
+}
+
+#[tokio::test]
+async fn units_on_their_way_are_coming_until_the_node_is_ready_for_the_first_time() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(units(&request(&rig, "job")), (0, 1, 0, 0));
+    let id = rig.cloud.alive("a")[0].clone();
+    rig.join_with("a", &id, GPUS, |view| view.workloads = None)
+        .await;
+    rig.cycle().await;
+    let found = request(&rig, "job");
+    assert_eq!(units(&found), (0, 1, 0, 0));
+    assert_eq!(
+        found.assignments[0].state,
+        UnitState::Coming("has joined, is not ready yet".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_request_whose_units_are_all_ready_is_served_in_the_same_cycle() {
+    let mut rig = Rig::new(&two_pools()).await;
+    fleet(&mut rig, 2).await;
+    rig.ask("job", 2, GPUS).await;
+    rig.once_only().await;
+    let found = request(&rig, "job");
+    assert_eq!((found.shown.word(), found.units_ready), ("served", 2));
+    assert!(
+        found.reasons[0].starts_with("held until 2"),
+        "{:?}",
+        found.reasons
+    );
+}
+
+#[tokio::test]
+async fn a_launch_of_many_nodes_that_never_join_is_one_miss() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask("job", 5, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.asked(), 1);
+    rig.pass(Millis::minutes(40)).await;
+    let misses = rig.view().pool("a").expect("a").misses + rig.view().pool("b").expect("b").misses;
+    assert!(misses > 0, "some missed");
+    let missed = rig.events("launch_missed").await.len();
+    assert_eq!(usize::try_from(misses).expect("few"), missed);
+    let lost = rig.events("lost").await;
+    assert!(
+        lost[0]
+            .message
+            .contains("5 units wait again: the nodes that they were to run on never joined"),
+        "{}",
+        lost[0].message
+    );
+}
+
+#[tokio::test]
+async fn status_and_pools_count_the_same_nodes_as_ready() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 3).await;
+    rig.commands
+        .cordon("admin/ada", "i-000", "")
+        .await
+        .expect("cordoned");
+    rig.agent(&nodes[1], |agent| agent.silent = true);
+    rig.pass(Millis::minutes(2)).await;
+    let view = rig.view();
+    let ready = view.nodes.iter().filter(|node| node.is_available()).count();
+    assert_eq!(ready, 1);
+    assert_eq!(view.pool("a").expect("a").ready, 1);
+    assert_eq!(rig.node("i-000").lifecycle, Lifecycle::Ready);
+}
