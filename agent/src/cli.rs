@@ -15,6 +15,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::clock;
 use crate::collector::CollectorConfig;
 use crate::config::{self, Config, LogFormat, duration};
 use crate::drain;
@@ -111,7 +112,14 @@ pub fn main() -> ExitCode {
         Command::Resume(args) => with_config(&args.config, |config| {
             let state = StateDir::open(&config.state_dir)?;
             let was = release::resume(&state)?;
-            eprintln!("{}", if was { "resumed" } else { "was not released" });
+            eprintln!(
+                "{}",
+                if was {
+                    "resumed"
+                } else {
+                    "not released, nothing to resume"
+                }
+            );
             Ok(())
         }),
     };
@@ -194,6 +202,12 @@ fn release_host(config: &Config, gpu_for: Duration) -> anyhow::Result<()> {
     let released = runtime()?.block_on(release::release(&state, executors, gpu_for))?;
     match released {
         Released::ByAgent => eprintln!("released: the agent undid ours and let the GPUs go"),
+        Released::Already { gpu_until_unix_ms } => {
+            eprintln!(
+                "already released; the GPUs are let go until {}",
+                clock::text(gpu_until_unix_ms)
+            );
+        }
         Released::Here => eprintln!("released: no agent runs, ours was undone from here"),
         Released::GpuRefused(why) => {
             anyhow::bail!("ours was undone and orders wait, but the GPUs are still held: {why}")

@@ -46,6 +46,15 @@ pub fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A wall clock time for people, RFC 3339 in UTC.
+#[must_use]
+pub fn text(unix_ms: u64) -> String {
+    i64::try_from(unix_ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
+        .map_or_else(|| unix_ms.to_string(), |at| at.to_string())
+}
+
 /// The kernel's id of this boot, empty when /proc has none.
 #[must_use]
 pub fn boot_id() -> String {

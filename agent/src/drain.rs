@@ -67,6 +67,8 @@ pub struct View {
     pub in_force: Option<Order>,
     /// What the node is now.
     pub actual: Actual,
+    /// When root released this host, if it is released.
+    pub released_at_unix_ms: Option<u64>,
 }
 
 /// The executors that a config names.

@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock;
+
 /// Which order: compared by epoch first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OrderId {
@@ -58,6 +60,28 @@ pub enum Desired {
     Cordoned,
     /// Is to be empty.
     Draining(DrainSpec),
+}
+
+/// In words, for logs.
+impl fmt::Display for Desired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Active => f.write_str("active"),
+            Self::Cordoned => f.write_str("cordoned"),
+            Self::Draining(spec) => {
+                let policy = match spec.policy {
+                    Policy::Wait => "wait",
+                    Policy::Evict => "evict",
+                    Policy::Force => "force",
+                };
+                write!(f, "draining ({policy}")?;
+                if let Some(deadline) = spec.deadline_unix_ms {
+                    write!(f, ", by {}", clock::text(deadline))?;
+                }
+                write!(f, ", drain {}: {})", spec.id, spec.reason)
+            }
+        }
+    }
 }
 
 /// The desired state of this node.
@@ -164,6 +188,15 @@ mod tests {
             grace_ms: 1,
             reason: reason.into(),
         })
+    }
+
+    #[test]
+    fn what_is_desired_is_said_in_words() {
+        assert_eq!(Desired::Cordoned.to_string(), "cordoned");
+        assert_eq!(
+            drain("d-1", "new fan").to_string(),
+            "draining (evict, by 1970-01-01T00:00:00.001Z, drain d-1: new fan)"
+        );
     }
 
     fn order(epoch: u64, generation: u64, desired: Desired) -> Order {

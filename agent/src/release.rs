@@ -35,12 +35,13 @@ pub struct Answer {
     pub gpu_refused: Option<String>,
 }
 
-/// Whether root released this host in this boot.
+/// When root released this host in this boot, milliseconds since 1970; `None` when it is not released. A later release
+/// has another time.
 ///
 /// # Errors
 /// The mark cannot be read.
-pub fn is_released(state: &StateDir) -> Result<bool, StateError> {
-    Ok(mark(state)?.is_some())
+pub fn released_at(state: &StateDir) -> Result<Option<u64>, StateError> {
+    Ok(mark(state)?.map(|mark| mark.at_unix_ms))
 }
 
 /// For how long the GPUs are to be let go; `None` when nothing is released.
@@ -82,6 +83,11 @@ pub enum Released {
     GpuRefused(String),
     /// No agent runs: done from here.
     Here,
+    /// It was done before, for as long, and the time is not over.
+    Already {
+        /// Until when the GPUs are let go, milliseconds since 1970.
+        gpu_until_unix_ms: u64,
+    },
 }
 
 /// Why `release` did not do it.
@@ -92,7 +98,8 @@ pub enum ReleaseError {
     State(#[from] StateError),
     /// The running agent does not answer.
     #[error(
-        "the running agent did not answer in time; the mark is set: stop the agent and run release again"
+        "the running agent did not answer within 10 s; the release is noted and the agent carries it out once it works \
+         again: look at its log, or stop it and run `drover-agent release` again"
     )]
     NoAnswer,
     /// An executor could not undo ours.
@@ -100,7 +107,8 @@ pub enum ReleaseError {
     Undo(String),
 }
 
-/// Sets the mark and sees to it that ours is undone: by the running agent, or here when none runs.
+/// Sets the mark and sees to it that ours is undone: by the running agent, or here when none runs. A release that holds
+/// is left alone; one whose time for the GPUs is over, or differs, is made anew.
 ///
 /// # Errors
 /// See [`ReleaseError`].
@@ -110,18 +118,27 @@ pub async fn release(
     gpu_ttl: Duration,
 ) -> Result<Released, ReleaseError> {
     let at_unix_ms = clock::unix_ms();
+    let gpu_ttl_ms = u64::try_from(gpu_ttl.as_millis()).unwrap_or(u64::MAX);
+    if let Some(standing) = mark(state)?.filter(|mark| mark.gpu_ttl_ms == gpu_ttl_ms) {
+        let gpu_until_unix_ms = standing.at_unix_ms.saturating_add(gpu_ttl_ms);
+        let done = answer_to(state, standing.at_unix_ms)?;
+        if gpu_until_unix_ms > at_unix_ms && done.is_some_and(|done| done.gpu_refused.is_none()) {
+            return Ok(Released::Already { gpu_until_unix_ms });
+        }
+    }
     state.remove(ANSWER)?;
     state.save(
         MARK,
         &Mark {
             boot_id: clock::boot_id(),
             at_unix_ms,
-            gpu_ttl_ms: u64::try_from(gpu_ttl.as_millis()).unwrap_or(u64::MAX),
+            gpu_ttl_ms,
         },
     )?;
     match state.lock() {
         Ok(_alone) => {
             undo_here(executors).await?;
+            answer(state, None)?;
             Ok(Released::Here)
         }
         Err(StateError::Locked { .. }) => await_answer(state, at_unix_ms).await,
@@ -134,7 +151,7 @@ pub async fn release(
 /// # Errors
 /// It cannot be removed.
 pub fn resume(state: &StateDir) -> Result<bool, StateError> {
-    let was = is_released(state)?;
+    let was = released_at(state)?.is_some();
     state.remove(MARK)?;
     state.remove(ANSWER)?;
     Ok(was)
@@ -157,17 +174,22 @@ async fn undo_here(executors: Vec<Arc<dyn Executor>>) -> Result<(), ReleaseError
 async fn await_answer(state: &StateDir, at_unix_ms: u64) -> Result<Released, ReleaseError> {
     let deadline = Instant::now() + ANSWER_WAIT;
     while Instant::now() < deadline {
-        let answer: Option<Answer> = state.load(ANSWER)?;
-        let cordoned = state.read(processes::CORDON_MARK)?.is_some();
-        match answer.filter(|answer| answer.at_unix_ms == at_unix_ms) {
-            Some(answer) if !cordoned => {
+        match answer_to(state, at_unix_ms)? {
+            Some(answer) => {
                 return Ok(match answer.gpu_refused {
                     None => Released::ByAgent,
                     Some(why) => Released::GpuRefused(why),
                 });
             }
-            _ => tokio::time::sleep(Duration::from_millis(100)).await,
+            None => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
     Err(ReleaseError::NoAnswer)
+}
+
+/// The answer to the mark of that time, once ours is undone.
+fn answer_to(state: &StateDir, at_unix_ms: u64) -> Result<Option<Answer>, StateError> {
+    let answer: Option<Answer> = state.load(ANSWER)?;
+    let cordoned = state.read(processes::CORDON_MARK)?.is_some();
+    Ok(answer.filter(|answer| answer.at_unix_ms == at_unix_ms && !cordoned))
 }

@@ -182,7 +182,7 @@ impl Host<'_> {
         let pause = self.notify.watchdog_interval().unwrap_or(IDLE_TURN);
         let mut alive = tokio::time::interval(pause);
         let mut observations = self.collector.observations();
-        let mut released = false;
+        let mut released = None;
         self.follow_release(&mut released).await;
         loop {
             tokio::select! {
@@ -209,9 +209,9 @@ impl Host<'_> {
         }
     }
 
-    /// Lets the GPUs go, or takes them back, when the release mark says so.
-    async fn follow_release(&mut self, released: &mut bool) {
-        let now = self.view.borrow_and_update().actual.released;
+    /// Lets the GPUs go, or takes them back, when the release mark says so; a new mark lets them go anew.
+    async fn follow_release(&mut self, released: &mut Option<u64>) {
+        let now = self.view.borrow_and_update().released_at_unix_ms;
         if now == *released {
             return;
         }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock;
 use crate::imds::ImdsError;
 use crate::observation::{Condition, GpuState};
 use crate::probe::op::function;
@@ -111,7 +112,7 @@ fn render(finding: &Finding) -> Rendered {
         Finding::Released { until_unix_ms } => some(
             "gpu_released",
             "",
-            format!("the GPUs are let go until {}", at(*until_unix_ms)),
+            format!("the GPUs are let go until {}", clock::text(*until_unix_ms)),
             true,
         ),
         Finding::Imds(error) => some("imds_degraded", "", error.to_string(), false),
@@ -162,13 +163,6 @@ fn render_probe(trouble: &Trouble, driver: &Driver) -> Rendered {
     }
 }
 
-fn at(unix_ms: u64) -> String {
-    i64::try_from(unix_ms)
-        .ok()
-        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
-        .map_or_else(|| unix_ms.to_string(), |at| at.to_string())
-}
-
 /// Since when each condition holds.
 #[derive(Debug, Default)]
 pub struct Book {
@@ -184,7 +178,7 @@ impl Book {
             let key = (kind, subject.clone());
             let began = self.since.get(&key).copied();
             if began.is_none() {
-                tracing::warn!(kind, subject, message, "condition begins");
+                tracing::warn!(kind, subject, problem = message, "condition begins");
             }
             let began = began.unwrap_or(now_unix_ms);
             if since.insert(key, began).is_some() {

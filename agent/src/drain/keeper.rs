@@ -58,6 +58,8 @@ pub struct Keeper {
     looks: u64,
     told: Option<Status>,
     busy: Option<Busy>,
+    /// The release mark seen last.
+    released_at_unix_ms: Option<u64>,
 }
 
 impl Keeper {
@@ -92,6 +94,7 @@ impl Keeper {
             looks: 0,
             told: None,
             busy: None,
+            released_at_unix_ms: None,
         };
         keeper.show();
         Ok((keeper, seen))
@@ -122,7 +125,7 @@ impl Keeper {
                 (did, result) = ended(&mut self.busy) => {
                     self.busy = None;
                     if let Err(blocker) = &result {
-                        tracing::warn!(step = ?did, problem = blocker.message, "drain step failed");
+                        tracing::warn!(step = did.as_str(), problem = blocker.message, "drain step failed");
                     }
                     self.happened(Event::Did(did, result));
                 }
@@ -191,7 +194,7 @@ impl Keeper {
                 self.tell(true);
             }
             Verdict::Take => {
-                tracing::info!(order = %order.id, desired = ?order.desired, "order taken");
+                tracing::info!(order = %order.id, desired = %order.desired, "order taken");
                 let mut next = self.stored.clone();
                 next.anchor = Anchor::new(coordinator_unix_ms, clock::unix_ms(), sent);
                 next.book.take(order);
@@ -261,8 +264,8 @@ impl Keeper {
     }
 
     fn look_for_release(&mut self) {
-        let released = match release::is_released(&self.state) {
-            Ok(released) => released,
+        let released_at = match release::released_at(&self.state) {
+            Ok(released_at) => released_at,
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
@@ -271,7 +274,13 @@ impl Keeper {
                 return;
             }
         };
+        let released = released_at.is_some();
+        let again = self.released_at_unix_ms != released_at;
+        self.released_at_unix_ms = released_at;
         if released == self.stored.machine.is_released() {
+            if again {
+                self.show();
+            }
             return;
         }
         tracing::warn!(released, "root changed the release mark");
@@ -333,6 +342,7 @@ impl Keeper {
                 cordoned_by_us: self.stored.machine.is_cordoned(),
                 released: self.stored.machine.is_released(),
             },
+            released_at_unix_ms: self.released_at_unix_ms,
         };
         self.view.send_if_modified(|shown| {
             let new = *shown != view;
@@ -358,7 +368,7 @@ impl Keeper {
         let job = self.job(cancelled);
         let executors = self.executors.clone();
         let did = action.did();
-        tracing::info!(step = ?action, drain = job.drain_id, "drain step");
+        tracing::info!(step = %action, drain = job.drain_id, "drain step");
         self.busy = Some(Busy {
             did,
             task: tokio::spawn(carry_out(executors, action, job)),

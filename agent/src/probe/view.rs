@@ -1,7 +1,9 @@
 //! What the probe's supervisor shows to the collector. Plain values.
 
+use std::fmt;
 use std::sync::Arc;
 
+use super::op::function;
 use super::protocol::{InitFailure, Reading, Ready};
 
 /// The probe as it is now.
@@ -54,6 +56,21 @@ pub enum Trouble {
     Init(InitFailure),
     /// The child cannot be started, or speaks nonsense.
     Broken(String),
+}
+
+/// In words, for logs; conditions have their own.
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hung { op, gpu: None } => write!(f, "hung in {}", function(op)),
+            Self::Hung { op, gpu: Some(gpu) } => {
+                write!(f, "hung in {} of GPU {gpu}", function(op))
+            }
+            Self::Crashed { op, how } => write!(f, "died in {}: {how}", function(op)),
+            Self::Init(failure) => write!(f, "NVML cannot be used: {}", failure.message),
+            Self::Broken(error) => f.write_str(error),
+        }
+    }
 }
 
 impl Trouble {

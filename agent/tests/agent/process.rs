@@ -173,12 +173,26 @@ async fn root_releases_a_running_and_a_stopped_agent() {
     assert!(!mark.exists());
     fake.until("released", |script| reported(script, false, true))
         .await;
+    let began = Instant::now();
+    let output = cli(&["release"], &config).await;
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("already released"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(5));
+    // Another time for the GPUs is another release, which the agent carries out.
+    let output = cli(&["release", "--gpu-for", "1h"], &config).await;
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("released: the agent"), "{said}");
     fake.order(drain(1, 2, DrainPolicy::Force, 0)).await;
     fake.status("the order waits", |status| status.generation == 2)
         .await;
     assert!(!mark.exists());
     let output = cli(&["resume"], &config).await;
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = cli(&["resume"], &config).await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).starts_with("not released"));
     fake.status("taken up", |status| {
         status.drain_state() != DrainState::Unspecified
     })
@@ -190,6 +204,9 @@ async fn root_releases_a_running_and_a_stopped_agent() {
     let output = cli(&["release"], &config).await;
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(!mark.exists(), "undone without an agent");
+    let output = cli(&["release"], &config).await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).starts_with("already released"));
     let _agent = Agent::start(&config, None);
     let hello = fake
         .until("hello", |script| script.hellos.get(1).cloned())

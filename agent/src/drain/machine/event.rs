@@ -2,6 +2,8 @@
 //!
 //! Used by `drain` and the executors; decides nothing.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::status::Blocker;
@@ -74,6 +76,32 @@ pub enum Did {
     Announce,
     /// [`Action::Undo`]
     Undo,
+}
+
+impl Did {
+    /// For logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cordon => "cordon",
+            Self::Checkpoint => "checkpoint",
+            Self::Evict => "evict",
+            Self::Announce => "announce",
+            Self::Undo => "undo",
+        }
+    }
+}
+
+/// In words, for logs.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.did().as_str();
+        match self {
+            Self::Evict { ids, how } => write!(f, "{name} {} with {}", ids.join(" "), how.as_str()),
+            Self::Undo { keep_cordon: true } => write!(f, "{name} all but the cordon"),
+            _ => f.write_str(name),
+        }
+    }
 }
 
 impl Action {

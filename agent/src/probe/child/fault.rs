@@ -53,7 +53,10 @@ pub fn init_failure(error: &NvmlError) -> InitFailure {
         NvmlError::LibRmVersionMismatch => InitFailureKind::Mismatch,
         other => InitFailureKind::Code(code(other)),
     };
-    let mut message = error.to_string();
+    let mut message = match error {
+        NvmlError::LibloadingError(error) => error.to_string(),
+        error => error.to_string(),
+    };
     if matches!(kind, InitFailureKind::Code(999)) {
         message.push_str("; often the service may not open /dev/nvidia* (DeviceAllow)");
     }

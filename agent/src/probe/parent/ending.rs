@@ -32,12 +32,22 @@ impl Parent {
         let jitter = rand::rng().random_range(0.8..=1.0);
         self.next_start = Some(Instant::now() + wait.mul_f64(jitter));
         self.pending = None;
+        let expected = self.expected;
         let unkillable = self.dying.is_some();
         self.publish.send_modify(|view| {
             let first =
                 view.trouble.as_ref().is_some_and(Trouble::is_sudden) && trouble.is_sudden();
             if !first && view.trouble.as_ref() != Some(&trouble) {
-                tracing::info!(?trouble, "gpu probe ended");
+                match &trouble {
+                    Trouble::Init(failure) if no_gpu && !expected => {
+                        let what = match failure.kind {
+                            InitFailureKind::NoLibrary => "library",
+                            _ => "module",
+                        };
+                        tracing::info!("no NVIDIA driver {what}; this is a CPU node");
+                    }
+                    _ => tracing::info!(%trouble, "gpu probe ended"),
+                }
                 view.trouble = Some(trouble);
             }
             view.status = if unkillable {
