@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use drover_agent::collector::{GPU_PROCESSES, ReleaseError};
 use serde_json::json;
 
-use crate::bed::{Bed, condition, gpus, holders, until};
+use crate::bed::{Bed, condition, gpus, holders};
 
 const TTL: Duration = Duration::from_secs(600);
 
@@ -70,7 +70,8 @@ async fn ag_13_a_hung_probe_refuses_instead_of_lying() {
     // Counting calls would not do: one that began before the change returns.
     let mut silent = 0;
     while silent < 5 {
-        let values = gpus(&agent.next().await).len();
+        let seen = agent.next().await;
+        let values = gpus(&seen).len();
         silent = if values == 0 { silent + 1 } else { 0 };
     }
     let begin = Instant::now();
