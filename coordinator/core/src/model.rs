@@ -20,4 +20,4 @@ pub use plan::{
 };
 pub use pool::{FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, Steering, Stop};
 pub use quantities::{Bytes, MicroUsd, MilliCpu, Millis, Resources, UnixMs};
-pub use reason::Reason;
+pub use reason::{Away, Reason};

@@ -3,7 +3,9 @@
 //! Called by control's cycle, by `drover plan --from`, by the simulator. **Invariant:** pure; same input, same plan, byte
 //! for byte. Infallible: a bad item of the input is reported in the plan and costs that item only.
 
+mod away;
 mod check;
+mod coming;
 mod could;
 mod explain;
 mod file;

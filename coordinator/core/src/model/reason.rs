@@ -88,10 +88,16 @@ pub enum Reason {
     Unreachable,
     /// In no pool: supply, never touched.
     Foreign,
-    /// Draining.
+    /// Draining, or drained.
     Draining {
         /// Why.
         reason: String,
+        /// The person who wants it; absent: Drover itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        who: Option<String>,
+        /// Drained.
+        #[serde(default)]
+        empty: bool,
     },
     /// On its way.
     Coming {
@@ -285,6 +291,40 @@ pub enum Reason {
         /// Until when at most.
         until: UnixMs,
     },
+    /// Nodes of a pool that would do, were they not out of service.
+    NodesAway {
+        /// Pool.
+        pool: PoolId,
+        /// How many.
+        nodes: u32,
+        /// Why they serve nobody.
+        away: Away,
+    },
+    /// Units of a request that are assigned to nodes on their way.
+    UnitsComing {
+        /// Units.
+        units: u32,
+        /// Nodes.
+        nodes: u32,
+        /// When the first node is expected at the latest, as far as known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<UnixMs>,
+    },
+    /// Nodes of the pool are on their way.
+    NodesComing {
+        /// Nodes.
+        nodes: u32,
+        /// When the first is expected at the latest, as far as known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<UnixMs>,
+    },
+    /// Nodes that could go and stay.
+    RemovalHeld {
+        /// How many.
+        nodes: u32,
+        /// Why.
+        why: Box<Reason>,
+    },
     /// What the pool offers is not known now: it may do, or may not.
     PoolUnread {
         /// Pool.
@@ -294,4 +334,29 @@ pub enum Reason {
     },
     /// The fleet has no pool of its own.
     NoPools,
+}
+
+/// Why a node that a pool has serves nobody.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state", deny_unknown_fields)]
+pub enum Away {
+    /// Cordoned by a person.
+    Cordoned {
+        /// Who.
+        who: String,
+    },
+    /// Its agent is silent.
+    Unreachable,
+    /// Faulty.
+    Faulty,
+    /// Draining or drained, not by Drover's idle time.
+    Draining {
+        /// The person who wants it; absent: Drover itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        who: Option<String>,
+    },
+    /// A host without power that Drover cannot start.
+    Off,
+    /// A host of the list whose agent has never joined.
+    NotJoined,
 }

@@ -76,8 +76,6 @@ pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
             slot.each = slot.each.max(each);
         }
     }
-    // Most units that the fleet's cost limit allows on new nodes.
-    let mut paid: BTreeMap<Domain, u32> = BTreeMap::new();
     let mut fits = sums.values().any(|s| s.each > 0);
     for offer in &work.offers {
         let place = &work.kinds[offer.kind];
@@ -92,23 +90,17 @@ pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
             u32::MAX
         };
         fits |= each > 0;
-        let max_cost = work.input.policy.max_cost;
-        let affordable = max_cost
-            .and_then(|max| max.0.checked_div(offer.price))
-            .map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX));
-        if pool.max == 0 || each == 0 || affordable == 0 {
+        if pool.max == 0 || each == 0 {
             continue;
         }
         if let Some(d) = domain(work, place, locality) {
-            let most = paid.entry(d.clone()).or_insert(0);
-            *most = (*most).max(each.saturating_mul(affordable));
             let slot = sums.entry((d, Some(offer.pool))).or_default();
             slot.grown = slot.grown.max(each.saturating_mul(pool.max));
             slot.each = slot.each.max(each);
         }
     }
     Could {
-        domains: add_up(work, unit, locality, sums, &paid),
+        domains: add_up(work, unit, locality, sums),
         unread: (0..work.input.pools.len())
             .filter(|p| {
                 let pool = &work.input.pools[*p];
@@ -125,38 +117,63 @@ fn add_up(
     unit: &Class,
     locality: Locality,
     sums: BTreeMap<(Domain, Option<usize>), Sum>,
-    paid: &BTreeMap<Domain, u32>,
 ) -> BTreeMap<Domain, u32> {
     if locality == Locality::Node {
         let each = sums.values().map(|s| s.each).max().unwrap_or(0);
         return BTreeMap::from([(Domain::NewNode, each)]);
     }
-    let mut domains: BTreeMap<Domain, Sum> = BTreeMap::new();
-    for ((d, pool), sum) in sums {
-        let slot = domains.entry(d).or_default();
-        if pool.is_some() {
-            slot.have = slot.have.saturating_add(sum.have);
-            let more = sum.grown.saturating_sub(sum.have);
-            slot.grown = slot.grown.saturating_add(more);
-        } else {
-            // Nobody's budget.
-            slot.each = slot.each.saturating_add(sum.have);
-        }
-    }
-    let gpus = work
-        .input
-        .policy
+    let policy = &work.input.policy;
+    let gpus = policy
         .max_gpus
         .and_then(|max| max.checked_div(unit.unit.gpus));
-    domains
-        .into_iter()
-        .map(|(d, sum)| {
-            let more = sum.grown.min(paid.get(&d).copied().unwrap_or(u32::MAX));
-            let ours = sum.have.saturating_add(more);
-            let ours = gpus.map_or(ours, |most| ours.min(most.max(sum.have)));
-            (d, ours.saturating_add(sum.each))
-        })
-        .collect()
+    let mut domains: BTreeMap<Domain, Limits> = BTreeMap::new();
+    for ((d, pool), sum) in sums {
+        let slot = domains.entry(d).or_default();
+        let all = sum.have.max(sum.grown);
+        let Some(p) = pool else {
+            // Nobody's budget.
+            slot.foreign = slot.foreign.saturating_add(all);
+            continue;
+        };
+        slot.have = slot.have.saturating_add(sum.have);
+        // So many nodes for the whole budget, at the pool's lowest price.
+        let nodes = policy
+            .max_cost
+            .and_then(|max| max.0.checked_div(work.lowest[p]));
+        match nodes {
+            None => slot.free = slot.free.saturating_add(all),
+            Some(nodes) => {
+                let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
+                slot.paid_have = slot.paid_have.saturating_add(sum.have);
+                slot.paid = slot.paid.saturating_add(all);
+                slot.afford = slot.afford.max(sum.each.saturating_mul(nodes));
+            }
+        }
+    }
+    let most = |s: &Limits| {
+        let paid = s.paid.min(s.afford.max(s.paid_have));
+        let ours = s.free.saturating_add(paid);
+        let ours = gpus.map_or(ours, |most| ours.min(most.max(s.have)));
+        ours.saturating_add(s.foreign)
+    };
+    domains.into_iter().map(|(d, s)| (d, most(&s))).collect()
+}
+
+/// Units in one domain, by what limits them.
+#[derive(Default)]
+struct Limits {
+    /// On nodes in no pool.
+    foreign: u32,
+    /// On nodes of pools that exist.
+    have: u32,
+    /// In pools without a price, or without a limit of cost.
+    free: u32,
+    /// In pools with a price: existing and to come.
+    paid: u32,
+    /// Of them existing.
+    paid_have: u32,
+    /// Most that the limit of cost allows, wherever it is cheapest.
+    afford: u32,
 }
 
 fn units_on(unit: &Class, size: &Resources) -> u32 {

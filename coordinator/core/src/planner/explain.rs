@@ -1,8 +1,13 @@
 //! Reasons as text: the only place. Used by the CLI, the dashboard, events and logs. `now` turns moments into words.
 
+mod words;
+
 use crate::model::{
-    Action, Bytes, ClassOutcome, FailureKind, Mode, PoolOutcome, Reason, Resources, Source, Stop,
-    UnixMs,
+    Action, Away, ClassOutcome, PoolId, PoolOutcome, Reason, Resources, Stop, UnixMs,
+};
+use words::{
+    amount, because, below, clock, failure_name, listed, mode_text, names, plural, source_name,
+    span,
 };
 
 /// One reason in words a researcher understands.
@@ -52,7 +57,13 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
         Reason::CordonedByPerson { who } => format!("cordoned by {who}: neither used nor touched"),
         Reason::Unreachable => "unreachable: neither used nor touched".to_owned(),
         Reason::Foreign => "foreign: used, never touched".to_owned(),
-        Reason::Draining { reason } => format!("draining: {reason}"),
+        Reason::Draining { reason, who, empty } => {
+            let state = if *empty { "drained" } else { "draining" };
+            let whose = who
+                .as_ref()
+                .map_or_else(String::new, |w| format!(" for {w}"));
+            format!("{state}{whose}{}", because(reason))
+        }
         Reason::Coming { deadline } => format!("coming, by {}", clock(*deadline, now)),
         Reason::NotThere => "leaving, gone or off".to_owned(),
         Reason::ModeForbids { mode } => mode_text(*mode).to_owned(),
@@ -121,6 +132,36 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
         Reason::BelowTarget { minimum, spare } => below(*minimum, *spare),
         Reason::Settled => "nothing to do".to_owned(),
         Reason::BadInput { what } => format!("ignored: {what}"),
+        Reason::PoolStopped {
+            pool,
+            stop: Stop::Stale {
+                may_grow: false,
+                why,
+            },
+        } => format!("pool {pool} cannot be read{}", because(why)),
+        Reason::NodesAway { pool, nodes, away } => nodes_away(pool, *nodes, away),
+        Reason::UnitsComing {
+            units,
+            nodes,
+            first,
+        } => format!(
+            "{} on {} {} coming{}",
+            plural(*units, "unit"),
+            plural(*nodes, "node"),
+            if *nodes == 1 { "that is" } else { "that are" },
+            expected(*first, now)
+        ),
+        Reason::NodesComing { nodes, first } => format!(
+            "{} {} coming{}",
+            plural(*nodes, "node"),
+            are(*nodes),
+            expected(*first, now)
+        ),
+        Reason::RemovalHeld { nodes, why } => format!(
+            "removal of {} is held: {}",
+            plural(*nodes, "node"),
+            render(why, now)
+        ),
         Reason::PoolStopped { pool, stop } => format!("{pool}: {}", render_stop(stop)),
         Reason::PoolMode { pool, mode } => format!("{pool}: {}", mode_text(*mode)),
         Reason::FitsNow { units, nodes } => format!(
@@ -162,6 +203,34 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
         Reason::Shrinking { nodes } => format!("begins to remove {}", plural(*nodes, "node")),
         Reason::NoPools => "the fleet has no pool of its own".to_owned(),
     }
+}
+
+fn are(n: u32) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+fn expected(first: Option<UnixMs>, now: UnixMs) -> String {
+    first.map_or_else(String::new, |at| {
+        format!(", first expected by {}", clock(at, now))
+    })
+}
+
+/// "1 node of rack is cordoned by admin/root".
+fn nodes_away(pool: &PoolId, n: u32, away: &Away) -> String {
+    let is = are(n);
+    let have = if n == 1 { "has" } else { "have" };
+    let (what, state) = match away {
+        Away::Cordoned { who } => ("node", format!("{is} cordoned by {who}")),
+        Away::Unreachable => ("node", format!("{is} unreachable")),
+        Away::Faulty => ("node", format!("{is} faulty")),
+        Away::Draining { who: None } => ("node", format!("{is} draining or drained")),
+        Away::Draining { who: Some(who) } => {
+            ("node", format!("{is} draining or drained for {who}"))
+        }
+        Away::Off => ("host", format!("{is} off")),
+        Away::NotJoined => ("host", format!("{have} not joined")),
+    };
+    format!("{} of {pool} {state}", plural(n, what))
 }
 
 /// What stops a pool.
@@ -222,10 +291,10 @@ pub fn render_action(action: &Action, now: UnixMs) -> String {
 pub fn class_summary(unit: &Resources, outcome: &ClassOutcome, now: UnixMs) -> String {
     let placed = outcome.fitted + outcome.coming + outcome.grown;
     let total = placed + outcome.unplaced;
-    let mut parts = vec![
-        format!("needs {}", amount(unit)),
-        format!("{placed} of {total} placed"),
-    ];
+    let mut parts = vec![format!("needs {}", amount(unit))];
+    if total > 0 {
+        parts.push(format!("{placed} of {total} placed"));
+    }
     if outcome.impossible {
         parts.push("can never be served as it is".to_owned());
     }
@@ -240,164 +309,10 @@ pub fn pool_summary(outcome: &PoolOutcome, now: UnixMs) -> String {
     all.join("; ")
 }
 
-/// An amount in words: "8 GPUs, 4 CPUs, 16 GiB".
-fn amount(unit: &Resources) -> String {
-    let mut parts = Vec::new();
-    if unit.gpus > 0 {
-        parts.push(plural(unit.gpus, "GPU"));
-    }
-    if unit.cpu.0 > 0 {
-        let (whole, rest) = (unit.cpu.0 / 1000, unit.cpu.0 % 1000);
-        let text = if rest == 0 {
-            whole.to_string()
-        } else {
-            format!("{whole}.{rest:03}")
-                .trim_end_matches('0')
-                .to_owned()
-        };
-        parts.push(format!("{text} CPU"));
-    }
-    if unit.memory.0 > 0 {
-        parts.push(bytes(unit.memory));
-    }
-    parts.extend(unit.extended.iter().map(|(name, n)| format!("{n} {name}")));
-    if parts.is_empty() {
-        "a node".to_owned()
-    } else {
-        parts.join(", ")
-    }
-}
-
-fn bytes(n: Bytes) -> String {
-    const MIB: u64 = 1 << 20;
-    match n.0 {
-        b if b >= 1024 * MIB && b % (1024 * MIB) == 0 => format!("{} GiB", b / (1024 * MIB)),
-        b if b >= MIB => format!("{} MiB", b.div_ceil(MIB)),
-        b => format!("{b} bytes"),
-    }
-}
-
-/// A moment in UTC; the date only when it is another day.
-fn clock(at: UnixMs, now: UnixMs) -> String {
-    const DAY_MS: u64 = 86_400_000;
-    let seconds = at.0 % DAY_MS / 1_000;
-    let (hour, minute) = (seconds / 3_600, seconds / 60 % 60);
-    let time = format!("{hour:02}:{minute:02}:{:02} UTC", seconds % 60);
-    if at.0 / DAY_MS == now.0 / DAY_MS {
-        return time;
-    }
-    let (year, month, day) = civil(at.0 / DAY_MS);
-    format!("{year:04}-{month:02}-{day:02} {time}")
-}
-
-/// Year, month and day of a day since 1970 (Howard Hinnant's days-to-civil, for days not before 1970).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let doe = z % 146_097;
-    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    (
-        yoe + era * 400 + u64::from(month <= 2),
-        month,
-        doy - (153 * mp + 2) / 5 + 1,
-    )
-}
-
-fn span(ms: u64) -> String {
-    match ms / 1000 {
-        s if s < 120 => format!("{s} s"),
-        s if s < 7_200 => format!("{} min", s / 60),
-        s => format!("{} h", s / 3_600),
-    }
-}
-
-fn plural(n: u32, word: &str) -> String {
-    if n == 1 {
-        format!("1 {word}")
-    } else {
-        format!("{n} {word}s")
-    }
-}
-
-fn source_name(source: &Source) -> String {
-    match source {
-        Source::Request(name) => format!("request {name}"),
-        Source::Scheduler(name) => name.clone(),
-    }
-}
-
-fn names(sources: &[Source]) -> String {
-    if sources.is_empty() {
-        return "demand".to_owned();
-    }
-    let all: Vec<String> = sources.iter().map(source_name).collect();
-    all.join(", ")
-}
-
-fn listed(what: &[String]) -> String {
-    if what.is_empty() {
-        "something".to_owned()
-    } else {
-        what.join(", ")
-    }
-}
-
-fn because(why: &str) -> String {
-    if why.is_empty() {
-        String::new()
-    } else {
-        format!(": {why}")
-    }
-}
-
-fn below(minimum: u32, spare: u32) -> String {
-    match (minimum, spare) {
-        (0, s) => format!("{s} short of its spare"),
-        (m, 0) => format!("{m} below minimum"),
-        (m, s) => format!("{m} below minimum, {s} short of its spare"),
-    }
-}
-
-fn mode_text(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Observe => "in mode observe: planned, not done",
-        Mode::Grow => "in mode grow: never removes",
-        Mode::Full => "in mode full",
-    }
-}
-
-/// A kind of failure in words.
-fn failure_name(kind: FailureKind) -> &'static str {
-    match kind {
-        FailureKind::Shortage => "shortage",
-        FailureKind::Quota => "quota",
-        FailureKind::Price => "spot price",
-        FailureKind::Config => "config",
-        FailureKind::Permission => "permission",
-        FailureKind::Suspended => "launch suspended",
-        FailureKind::Throttle => "throttled",
-        FailureKind::Transient => "passing trouble",
-        FailureKind::NeverJoined => "never joined",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn moments_in_words() {
-        let now = UnixMs(1_764_425_100_000); // 2025-11-29 14:05 UTC
-        assert_eq!(clock(now, now), "14:05:00 UTC");
-        assert_eq!(clock(UnixMs(0), now), "1970-01-01 00:00:00 UTC");
-        assert_eq!(
-            clock(UnixMs(951_782_400_000), now),
-            "2000-02-29 00:00:00 UTC"
-        );
-    }
+    use crate::model::FailureKind;
 
     #[test]
     fn a_shortage_in_words_a_researcher_understands() {

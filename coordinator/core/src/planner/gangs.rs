@@ -2,12 +2,15 @@
 //! domain (in several only where no single one can). A gang that cannot be whole may hold what part there is, for its
 //! hold time and only as the first of its domain. Called by `plan` before the single classes of the same priority.
 
-use super::could::could_ever;
+mod hold;
+
+pub(super) use hold::{holding, kept};
+
 use super::grow::{self, Packing};
 use super::offers::Ledger;
 use super::state::Work;
 use super::supply::{At, Bin};
-use crate::model::{Class, Gang, Locality, Reason, RequestName, Source};
+use crate::model::{Class, Gang, Locality, RequestName, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where all units must be together.
@@ -55,7 +58,7 @@ pub(super) fn place(work: &mut Work<'_>, gangs: &[usize], would: bool, holders: 
         if let Some(best) = whole {
             apply(work, class, best);
         } else if !would {
-            short(work, class, gang, need, &tries, &home, holders);
+            hold::short(work, class, gang, need, &tries, &home, holders);
         }
     }
 }
@@ -294,156 +297,6 @@ fn growths(
         all.push(try_pools(&|q| pools.contains(&q)));
     }
     all
-}
-
-/// What becomes of a gang that cannot be whole now.
-fn short(
-    work: &mut Work<'_>,
-    class: usize,
-    gang: &Gang,
-    need: u32,
-    tries: &[Try],
-    home: &BTreeSet<Domain>,
-    holders: &mut Holders,
-) {
-    let input = work.input;
-    let unit = &input.classes[class];
-    let want = work.open[class];
-    let best = tries
-        .iter()
-        .max_by_key(|t| (t.placed, t.fitted, std::cmp::Reverse(t.domain.clone())));
-    let least = gang.min.max(1);
-    let ever = could_ever(work, class);
-    if ever.never(least) {
-        // `why` says so; what was assigned to it while it was possible is lent.
-        if let (Source::Request(request), true) = (&unit.source, gang.assigned > 0) {
-            let (could, place) = ever
-                .best()
-                .map_or((0, String::new()), |(d, n)| (n, name(work, d)));
-            let reason = Reason::GangNever {
-                min: gang.min,
-                could,
-                place,
-            };
-            work.releases.push((request.clone(), reason));
-        }
-        return;
-    }
-    let could = gang.assigned.saturating_add(best.map_or(0, |t| t.placed));
-    let place = best.map_or_else(String::new, |t| name(work, &t.domain));
-    work.note(
-        class,
-        Reason::GangShort {
-            min: gang.min,
-            could,
-            place,
-        },
-    );
-    let over = gang
-        .holding_since
-        .filter(|since| input.now >= since.after(gang.hold));
-    // Its part is given up for a whole elsewhere, or because its time is over.
-    if let (Source::Request(request), true) = (&unit.source, gang.assigned > 0) {
-        let total = gang.assigned.saturating_add(want);
-        let free = BTreeSet::new();
-        let ledger = work.ledger.clone();
-        let elsewhere = all_tries(work, class, gang.min, total, false, &free, &ledger)
-            .into_iter()
-            .filter(|t| t.placed >= gang.min && !home.contains(&t.domain))
-            .min_by_key(|t| rating(work, t, total));
-        if let (Some(t), false) = (elsewhere, home.is_empty()) {
-            let reason = Reason::WholeElsewhere {
-                place: name(work, &t.domain),
-            };
-            work.releases.push((request.clone(), reason.clone()));
-            work.note(class, reason);
-            return;
-        }
-        if let Some(since) = over {
-            let reason = Reason::HoldOver { since };
-            work.releases.push((request.clone(), reason.clone()));
-            work.note(class, reason);
-            return;
-        }
-    }
-    // The domain it can hope for: most that exists or comes, of those where the rest may come later. Nothing is held
-    // for what only a pool that nobody could read might give.
-    if !ever.anywhere(least) {
-        return;
-    }
-    let hope = tries
-        .iter()
-        .filter(|t| t.packing.is_none() && ever.holds(&t.domain, least))
-        .max_by_key(|t| (t.fitted, std::cmp::Reverse(t.domain.clone())));
-    let probed = probe(work, class, need, want, home, holders);
-    let domain = hope
-        .map(|t| t.domain.clone())
-        .or_else(|| home.first().cloned())
-        .or(probed);
-    let Some(domain) = domain else { return };
-    match holders.get(&domain) {
-        Some(first) => {
-            let source = input.classes[*first].source.clone();
-            work.note(class, Reason::GangWaitsForGang { source });
-        }
-        None => match over {
-            Some(since) => work.note(class, Reason::HoldOver { since }),
-            None => {
-                let fits = hope.map(|t| t.fits.clone()).unwrap_or_default();
-                for (b, n) in &fits {
-                    work.bins[*b].take(unit, class, *n, true);
-                }
-                let units = gang
-                    .assigned
-                    .saturating_add(fits.iter().map(|(_, n)| *n).sum());
-                if units > 0 {
-                    let until = gang.holding_since.unwrap_or(input.now).after(gang.hold);
-                    work.note(class, Reason::GangHolds { units, until });
-                }
-                holders.insert(domain, class);
-            }
-        },
-    }
-}
-
-/// If the gang could be whole but for the ration of offerings that failed and are due: asks for the ration of one such
-/// way, as a probe. Only for the first gang of the domain, so asks stay bounded (I11).
-fn probe(
-    work: &mut Work<'_>,
-    class: usize,
-    need: u32,
-    want: u32,
-    home: &BTreeSet<Domain>,
-    holders: &Holders,
-) -> Option<Domain> {
-    let mut open = work.ledger.clone();
-    for (i, offer) in work.offers.iter().enumerate() {
-        if offer.probe.is_some() && offer.closed.is_none() && work.ledger.room(&work.offers, i) > 0
-        {
-            open.offer[i] = u32::MAX;
-        }
-    }
-    let tries = all_tries(work, class, need, want, false, home, &open);
-    let best = tries
-        .into_iter()
-        .filter(|t| t.placed >= need && !holders.contains_key(&t.domain))
-        .min_by_key(|t| rating(work, t, want))?;
-    let asks: BTreeMap<usize, u32> =
-        best.packing
-            .iter()
-            .flat_map(Packing::offers)
-            .fold(BTreeMap::new(), |mut m, (o, n)| {
-                *m.entry(o).or_insert(0) += n;
-                m
-            });
-    for (offer, nodes) in asks {
-        let n = work.ledger.room(&work.offers, offer).min(nodes);
-        if work.offers[offer].probe.is_some() && n > 0 {
-            work.ledger.take(&work.offers, offer, n);
-            *work.probes.entry(offer).or_insert(0) += n;
-        }
-    }
-    Some(best.domain)
 }
 
 /// A domain in words.

@@ -4,7 +4,7 @@ use super::offers::spent;
 use super::shrink::Shrunk;
 use super::state::Work;
 use super::supply::{At, Tier};
-use super::{why, why_fleet};
+use super::{away, why, why_fleet};
 use crate::model::{
     Action, ClassOutcome, Mode, NodeId, PLAN_VERSION, Plan, Planned, Reason, Report, Run, Source,
     Target,
@@ -270,9 +270,10 @@ fn classes(work: &Work<'_>, plan: &Plan) -> Vec<ClassOutcome> {
             })
             .sum()
     };
+    let missing = away::missing(work);
     for (class, outcome) in outcomes.iter_mut().enumerate() {
         outcome.held = held(class);
-        why::class(work, class, outcome);
+        why::class(work, &missing, class, outcome);
     }
     outcomes
 }

@@ -1,9 +1,10 @@
 //! Shrink: which nodes begin to leave, which drained ones go. An ordered, visible list of strategies. Called last by
 //! `plan`, so that whatever demand, gangs and targets use is kept. Running work is never touched.
 
+use super::gangs;
 use super::state::Work;
 use super::supply::{At, Bin, Tier, can_uncordon, is_present, removal_stop};
-use crate::model::{Busy, Class, Cordon, Lifecycle, NodeInput, PoolInput, PoolKind, Quota, Reason};
+use crate::model::{Busy, Cordon, Lifecycle, NodeInput, PoolInput, PoolKind, Quota, Reason};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -168,12 +169,17 @@ fn drain(work: &Work<'_>, p: usize, out: &mut Shrunk) {
 
 /// Whom a kept node is kept for.
 pub(super) fn kept_for(work: &Work<'_>, node: usize) -> Reason {
-    let first =
-        bin_of(work, node).and_then(|b| b.placed.iter().chain(&b.held).map(|(c, _)| *c).min());
-    let class: Option<&Class> = first.map(|c| &work.input.classes[c]);
-    class.map_or(Reason::KeptAsSpare, |c| Reason::KeptForDemand {
-        source: c.source.clone(),
-    })
+    let Some(bin) = bin_of(work, node) else {
+        return Reason::KeptAsSpare;
+    };
+    let first = |list: &[(usize, u32)]| list.iter().map(|(c, _)| *c).min();
+    match (first(&bin.placed), first(&bin.held)) {
+        (Some(class), _) => Reason::KeptForDemand {
+            source: work.input.classes[class].source.clone(),
+        },
+        (None, Some(gang)) => gangs::kept(work, gang),
+        (None, None) => Reason::KeptAsSpare,
+    }
 }
 
 /// Idle faulty nodes: replaced. Physical ones stay, a person is told.

@@ -5,7 +5,7 @@ use super::matching::Place;
 use super::offers::{self, Ledger, Offer};
 use super::supply::{At, Bin, Tier, is_present, node_supply, reserve_coming};
 use crate::model::{
-    Busy, Cordon, Lifecycle, Mode, PlanInput, PoolId, Reason, RequestName, Resources,
+    Busy, Cordon, Lifecycle, Mode, PlanInput, PoolId, Reason, RequestName, Resources, Source,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +52,8 @@ pub(super) struct Work<'a> {
     pub pool_index: BTreeMap<&'a PoolId, usize>,
     /// Per node: its pool's index; none for foreign ones.
     pub node_pool: Vec<Option<usize>>,
+    /// Per node, its kind; 0 for bad nodes.
+    pub node_kind: Vec<usize>,
     /// Nodes that cannot be used as input: (node, why).
     pub bad_nodes: BTreeMap<usize, String>,
     /// Faults of the input, per pool.
@@ -75,6 +77,8 @@ pub(super) struct Work<'a> {
     /// Nodes for standing targets per offer: (minimum, spare).
     pub standing: BTreeMap<usize, (u32, u32)>,
     pub counts: Vec<PoolCount>,
+    /// Per pool: the least that a node of it costs per hour, in micro-USD.
+    pub lowest: Vec<u64>,
     /// Units per class still without a place.
     pub open: Vec<u32>,
     /// Bin of a node.
@@ -85,6 +89,10 @@ pub(super) struct Work<'a> {
     pub kept_standing: BTreeSet<usize>,
     /// Extra reasons per class.
     pub notes: BTreeMap<usize, Vec<Reason>>,
+    /// Gangs by request that have units and are not whole.
+    pub partial: BTreeMap<&'a RequestName, usize>,
+    /// Some gang holds a part.
+    pub holds: bool,
     /// Requests to release.
     pub releases: Vec<(RequestName, Reason)>,
     /// Missing per pool for the standing targets: (minimum, spare).
@@ -115,6 +123,7 @@ impl<'a> Work<'a> {
             input,
             pool_index,
             node_pool: Vec::with_capacity(input.nodes.len()),
+            node_kind: Vec::with_capacity(input.nodes.len()),
             bad_nodes: BTreeMap::new(),
             bad_pools,
             kinds: Vec::new(),
@@ -130,11 +139,14 @@ impl<'a> Work<'a> {
             groups: Vec::new(),
             standing: BTreeMap::new(),
             counts: vec![PoolCount::default(); input.pools.len()],
+            lowest: Vec::new(),
             open: input.classes.iter().map(|c| c.count).collect(),
             bin_of_node: BTreeMap::new(),
             probes: BTreeMap::new(),
             kept_standing: BTreeSet::new(),
             notes: BTreeMap::new(),
+            partial: partial(input),
+            holds: false,
             releases: Vec::new(),
             below: BTreeMap::new(),
         };
@@ -147,6 +159,7 @@ impl<'a> Work<'a> {
         work.offers = offers::collect(&work, &keys, &mut kind_index);
         work.kinds = order_by_index(kind_index);
         work.ledger = offers::ledger(&work);
+        work.lowest = work.lowest_prices();
         work.match_constraints();
         work.plain = (0..input.classes.len()).map(|c| work.is_plain(c)).collect();
         work.order_bins();
@@ -162,6 +175,7 @@ impl<'a> Work<'a> {
                 .and_then(|p| self.pool_index.get(p).copied());
             self.node_pool.push(at);
             if !seen.insert(&node.id) {
+                self.node_kind.push(0);
                 self.bad_nodes
                     .insert(i, format!("two nodes have the id {}", node.id));
                 continue;
@@ -185,6 +199,7 @@ impl<'a> Work<'a> {
             }
             let pool = at.map(|p| &self.input.pools[p]);
             let kind = intern(kind_index, Place::of_node(node, pool, keys));
+            self.node_kind.push(kind);
             if is_present(node) {
                 let count = self
                     .shapes
@@ -277,6 +292,19 @@ impl<'a> Work<'a> {
         }
     }
 
+    fn lowest_prices(&self) -> Vec<u64> {
+        let mut all = vec![u64::MAX; self.input.pools.len()];
+        for offer in &self.offers {
+            all[offer.pool] = all[offer.pool].min(offer.price);
+        }
+        for (node, pool) in self.input.nodes.iter().zip(&self.node_pool) {
+            if let Some(p) = pool {
+                all[*p] = all[*p].min(node.price.0);
+            }
+        }
+        all
+    }
+
     fn match_constraints(&mut self) {
         let mut index = BTreeMap::new();
         for class in &self.input.classes {
@@ -358,4 +386,18 @@ fn order_by_index<K>(index: BTreeMap<K, usize>) -> Vec<K> {
     let mut all: Vec<(usize, K)> = index.into_iter().map(|(k, i)| (i, k)).collect();
     all.sort_by_key(|(i, _)| *i);
     all.into_iter().map(|(_, k)| k).collect()
+}
+
+fn partial(input: &PlanInput) -> BTreeMap<&RequestName, usize> {
+    let all = input.classes.iter().enumerate();
+    all.filter_map(|(i, class)| {
+        let gang = class.gang.as_ref()?;
+        match &class.source {
+            Source::Request(name) if gang.assigned > 0 && gang.assigned < gang.min => {
+                Some((name, i))
+            }
+            _ => None,
+        }
+    })
+    .collect()
 }

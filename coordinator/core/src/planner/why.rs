@@ -1,19 +1,25 @@
 //! Why, and why not: the reasons of classes (I9). Called by `report`. Reads the run's state, changes
 //! nothing, renders nothing.
 
+use super::away::Missing;
 use super::could::{self, Could};
-use super::gangs;
 use super::report::to_u32;
 use super::state::Work;
-use super::supply::{At, Tier, stale};
-use crate::model::{ClassOutcome, Reason, Resources, Stop, UnixMs};
-use std::collections::BTreeMap;
+use super::supply::{At, Tier, stale, unread};
+use super::{coming, gangs};
+use crate::model::{ClassOutcome, PoolInput, Reason, Resources, Stop, UnixMs};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reasons listed for one class or pool at most.
 pub(super) const LISTED: usize = 40;
 
 /// Reasons of one class whose figures are known.
-pub(super) fn class(work: &Work<'_>, class: usize, outcome: &mut ClassOutcome) {
+pub(super) fn class(
+    work: &Work<'_>,
+    missing: &Missing<'_>,
+    class: usize,
+    outcome: &mut ClassOutcome,
+) {
     let unit = &work.input.classes[class];
     let mut reasons: Vec<Reason> = unit
         .constraints
@@ -23,6 +29,7 @@ pub(super) fn class(work: &Work<'_>, class: usize, outcome: &mut ClassOutcome) {
         .collect();
     reasons.extend(work.notes.get(&class).into_iter().flatten().cloned());
     placed(work, class, &mut reasons);
+    reasons.extend(coming::of_request(work, class));
     if outcome.unplaced > 0 && unit.constraints.unsupported.is_empty() {
         let could = could::could_ever(work, class);
         let least = unit.gang.as_ref().map_or(1, |g| g.min.max(1));
@@ -31,18 +38,12 @@ pub(super) fn class(work: &Work<'_>, class: usize, outcome: &mut ClassOutcome) {
             reasons.splice(0..0, never(work, class, &could, least));
         } else if !could.anywhere(least) {
             let unread = could.unread.iter().map(|p| &work.input.pools[*p]);
-            reasons.extend(unread.map(|pool| Reason::PoolUnread {
-                pool: pool.id.clone(),
-                why: stale(pool).map_or_else(
-                    || "what it offers is not known".to_owned(),
-                    |stop| match stop {
-                        Stop::Stale { why, .. } => why.clone(),
-                        other => super::render_stop(other),
-                    },
-                ),
-            }));
+            for pool in unread {
+                push(&mut reasons, Some(unread_reason(pool)));
+            }
         }
-        not_placed(work, class, &mut reasons);
+        kept_for_gangs(work, class, &mut reasons);
+        not_placed(work, missing, class, &mut reasons);
     }
     if reasons.is_empty() {
         reasons.push(if outcome.unplaced > 0 {
@@ -136,12 +137,59 @@ fn placed(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
     }
 }
 
+/// A pool whose template is not known.
+fn unread_reason(pool: &PoolInput) -> Reason {
+    let why = match stale(pool) {
+        Some(Stop::Stale { why, .. }) => why.clone(),
+        _ => "what it offers is not known".to_owned(),
+    };
+    Reason::PoolUnread {
+        pool: pool.id.clone(),
+        why,
+    }
+}
+
+/// Gangs whose held part would serve it.
+fn kept_for_gangs(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
+    if !work.holds && work.partial.is_empty() {
+        return;
+    }
+    let unit = &work.input.classes[class];
+    let bins = work.bins.iter().filter(|b| !b.would && b.placed.is_empty());
+    let mut holders: BTreeSet<usize> = BTreeSet::new();
+    for bin in bins.filter(|b| work.matches(class, b.kind)) {
+        let At::Node(n) = bin.at else { continue };
+        let node = &work.input.nodes[n];
+        let by = gangs::holding(work, bin);
+        if by.is_empty() || by.contains(&class) {
+            continue;
+        }
+        let mut lent = bin.clone();
+        lent.free = bin.total.minus(&node.used);
+        lent.empty = bin.idle || node.used.is_zero();
+        lent.held.clear();
+        if lent.times(unit, class) > bin.times(unit, class) {
+            holders.extend(by);
+        }
+    }
+    for holder in holders {
+        reasons.push(gangs::kept(work, holder));
+    }
+}
+
 /// Why more cannot be had, pool by pool.
-fn not_placed(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
+fn not_placed(work: &Work<'_>, missing: &Missing<'_>, class: usize, reasons: &mut Vec<Reason>) {
     let unit = &work.input.classes[class];
     for &p in work.pool_index.values() {
         let pool = &work.input.pools[p];
         let id = || pool.id.clone();
+        let template = work
+            .offers
+            .iter()
+            .any(|o| o.pool == p && work.matches(class, o.kind) && o.times(unit) > 0);
+        let away = missing.reasons(work, class, p, template);
+        let out = !away.is_empty();
+        reasons.extend(away);
         let mut said = false;
         let mut differs = None;
         for (o, offer) in work.offers.iter().enumerate().filter(|(_, o)| o.pool == p) {
@@ -177,9 +225,11 @@ fn not_placed(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
                 None => differs = Some(too_small(&unit.unit, size)),
             }
         }
-        if room {
+        if pool.offerings.is_empty() && unread(pool) && !room {
+            push(reasons, Some(unread_reason(pool)));
+        } else if room {
             push(reasons, Some(Reason::NoRoom { pool: id() }));
-        } else {
+        } else if !out {
             let what = differs
                 .unwrap_or_else(|| "it has no nodes and nothing can be asked of it".to_owned());
             push(reasons, Some(Reason::PoolDiffers { pool: id(), what }));

@@ -1,5 +1,6 @@
 //! The current reasons of pools and nodes (I9). Called by `report`; reads, changes and renders nothing.
 
+use super::coming;
 use super::report::Done;
 use super::shrink::kept_for;
 use super::state::Work;
@@ -22,6 +23,7 @@ pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
             *removed.entry(p).or_insert(0) += 1;
         }
     }
+    let held = removals_held(work, done);
     let mut all = Vec::with_capacity(work.input.pools.len());
     for (p, pool) in work.input.pools.iter().enumerate() {
         let mut reasons: Vec<Reason> = Vec::new();
@@ -59,6 +61,8 @@ pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
         if let Some(q) = quota.get(&p) {
             reasons.push(Reason::QuotaUsed { quota: *q });
         }
+        reasons.extend(held.get(&p).into_iter().flatten().cloned());
+        reasons.extend(coming::of_pool(work, p));
         if let Some(n) = done.launched.get(&p) {
             reasons.push(Reason::Growing { nodes: *n });
         }
@@ -76,6 +80,35 @@ pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
             pool: pool.id.clone(),
             reasons,
         });
+    }
+    all
+}
+
+/// Per pool: why nodes that could go stay. What a stop, the quota or the kind of the pool says is said already.
+fn removals_held(work: &Work<'_>, done: &Done) -> BTreeMap<usize, Vec<Reason>> {
+    let mut all: BTreeMap<usize, Vec<Reason>> = BTreeMap::new();
+    for (node, said) in &done.stays {
+        let known = matches!(
+            said,
+            Reason::QuotaUsed { .. } | Reason::Stopped { .. } | Reason::NotRemovable
+        );
+        let (Some(p), false) = (work.node_pool[*node], known) else {
+            continue;
+        };
+        let list = all.entry(p).or_default();
+        let more = list.len() < LISTED;
+        let same = list.iter_mut().find_map(|r| match r {
+            Reason::RemovalHeld { nodes, why } if **why == *said => Some(nodes),
+            _ => None,
+        });
+        match same {
+            Some(nodes) => *nodes += 1,
+            None if more => list.push(Reason::RemovalHeld {
+                nodes: 1,
+                why: Box::new(said.clone()),
+            }),
+            None => {}
+        }
     }
     all
 }
@@ -128,6 +161,13 @@ fn node_reason(
         return Reason::Faulty { what: what.clone() };
     }
     if let Some(Cordon::Person { who, .. }) = &node.cordon {
+        if let Some(drain) = &node.drain {
+            return Reason::Draining {
+                reason: drain.reason.clone(),
+                who: Some(who.clone()),
+                empty: node.lifecycle == Lifecycle::Drained,
+            };
+        }
         return Reason::CordonedByPerson { who: who.clone() };
     }
     if done.uncordoned.contains(&i) {
@@ -145,6 +185,8 @@ fn node_reason(
     if let Some(drain) = &node.drain {
         return Reason::Draining {
             reason: drain.reason.clone(),
+            who: None,
+            empty: node.lifecycle == Lifecycle::Drained,
         };
     }
     if !node.reserved.is_empty() {

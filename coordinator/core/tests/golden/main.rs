@@ -53,6 +53,8 @@ cases! {
     sc_98_the_zone_that_was_asked => "sc_98",
     gang_on_the_rack => "gang_on_the_rack",
     i8_an_impossible_gang_holds_nothing => "gang_impossible",
+    hosts_that_are_away_are_named => "hosts_away",
+    i9_what_is_coming_is_said => "coming",
     impossible_only_if_every_pool_was_read => "impossible",
     modes_forbid_and_explain => "modes",
     budgets_of_the_fleet => "budget",

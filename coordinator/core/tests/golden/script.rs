@@ -564,6 +564,10 @@ impl World {
             self.input.nodes.push(node);
         }
         self.input.nodes.sort_by(|a, b| a.id.cmp(&b.id));
+        let left = launch.count - count;
+        let held = &mut self.input.launches[at].reserved;
+        held.iter_mut()
+            .for_each(|(_, units)| *units = *units * left / launch.count.max(1));
         self.input.launches[at].count -= count;
         if self.input.launches[at].count == 0 || rest.contains_key("last") {
             self.input.launches.remove(at);

@@ -270,7 +270,11 @@ fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict
 fn held(facts: &Facts<'_>, node: &NodeId) -> bool {
     // What is foreign is called foreign in the report, held or not.
     let kept = |n: &&NodeOutcome| {
-        n.node == *node && matches!(n.reason, Reason::KeptForDemand { .. } | Reason::Foreign)
+        n.node == *node
+            && matches!(
+                n.reason,
+                Reason::KeptForDemand { .. } | Reason::KeptForGang { .. } | Reason::Foreign
+            )
     };
     facts.planned.report.classes.iter().any(|c| c.held > 0)
         && facts.planned.report.nodes.iter().any(|n| kept(&n))
