@@ -37,7 +37,11 @@ const BAD_CONFIG: u8 = 64;
 
 /// Drover's node agent.
 #[derive(Debug, Parser)]
-#[command(name = "drover-agent", version)]
+#[command(
+    name = "drover-agent",
+    version,
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 64 bad config (also one that is not there)."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -56,7 +60,7 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Tell everything that is wrong with a config file.
+    /// Tell everything that is wrong with a config file, and with the directories that it names.
     CheckConfig(ConfigArgs),
     /// Break-glass for root: undo what Drover did to this host, let the GPUs go, and let orders wait until `resume`
     /// or the next boot.
@@ -102,10 +106,14 @@ pub fn main() -> ExitCode {
         Command::Facts { output, config } => {
             facts::print(config.as_deref(), output == Output::Json)
         }
-        Command::CheckConfig(args) => with_config(&args.config, |_| {
-            eprintln!("{} is fine", args.config.display());
-            Ok(())
-        }),
+        Command::CheckConfig(args) => config::check(&args.config)
+            .map(|notes| {
+                for note in notes {
+                    eprintln!("note: {note}");
+                }
+                eprintln!("{} is fine", args.config.display());
+            })
+            .map_err(Failure::Config),
         Command::Release { config, gpu_for } => {
             with_config(&config.config, |config| release_host(&config, gpu_for))
         }
@@ -126,7 +134,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Config(error)) => {
-            eprintln!("{error}");
+            eprintln!("{:#}", anyhow::Error::from(error));
             ExitCode::from(BAD_CONFIG)
         }
         Err(Failure::Other(error)) => {
@@ -148,10 +156,7 @@ impl From<anyhow::Error> for Failure {
 }
 
 fn load(path: &Path) -> Result<Config, Failure> {
-    config::load(path).map_err(|error| match error {
-        wrong @ config::ConfigError::Wrong { .. } => Failure::Config(wrong),
-        unread => Failure::Other(unread.into()),
-    })
+    config::load(path).map_err(Failure::Config)
 }
 
 fn with_config(path: &Path, act: impl FnOnce(Config) -> anyhow::Result<()>) -> Result<(), Failure> {

@@ -5,6 +5,7 @@
 
 mod build;
 pub mod duration;
+pub mod host;
 mod reader;
 
 use std::fmt;
@@ -198,6 +199,26 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
         source,
     })?;
     parse(&text).map_err(|problems| ConfigError::Wrong {
+        path: path.to_owned(),
+        problems,
+    })
+}
+
+/// Reads and checks a config file, and what it names on this host; gives what the agent will change at its start.
+///
+/// # Errors
+/// As [`load`], and what is wrong on this host.
+pub fn check(path: &Path) -> Result<Vec<String>, ConfigError> {
+    let config = load(path)?;
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let host::Look { problems, notes } = host::look(&config, &text);
+    if problems.is_empty() {
+        return Ok(notes);
+    }
+    Err(ConfigError::Wrong {
         path: path.to_owned(),
         problems,
     })

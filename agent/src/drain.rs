@@ -58,6 +58,8 @@ pub enum ToDrain {
     Emergency(Option<BootMs>),
 }
 
+pub use hooks::check_dir as check_hooks;
+
 /// What others may know of the drain side.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {

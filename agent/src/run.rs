@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::collector::{self, Collector, CollectorConfig, ImdsConfig, ProbeConfig, ProcessMatcher};
-use crate::config::{Config, Metadata};
+use crate::config::{Config, Metadata, host};
 use crate::drain::{self, View};
 use crate::identity::Keeper;
 use crate::identity::keystore::KeystoreError;
@@ -92,7 +92,11 @@ pub async fn run(config: Config) -> Result<(), RunError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
     let state = StateDir::open(&config.state_dir)?;
+    state.close_to_others()?;
     let _lock = state.lock()?;
+    if let Err(why) = host::hooks(&config) {
+        tracing::warn!(why, "hooks will not be run and drains be blocked");
+    }
     let mail = Mail::load(state.clone())?;
     let dialler = Dialler {
         address: config.coordinator.clone(),

@@ -2,9 +2,9 @@
 //!
 //! Called by identity, order, drain and session. Knows no content.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -32,6 +32,16 @@ pub enum StateError {
         /// Why.
         source: serde_json::Error,
     },
+    /// Others could read or change what is in the directory.
+    #[error(
+        "{} {why}: name another state_dir, or chown it to root and chmod 0700", path.display()
+    )]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// In which way.
+        why: String,
+    },
     /// Another agent works here.
     #[error("another drover-agent uses {}", path.display())]
     Locked {
@@ -44,6 +54,50 @@ pub enum StateError {
 #[derive(Debug, Clone)]
 pub struct StateDir {
     path: PathBuf,
+}
+
+/// Whether others may look into a state directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Openness {
+    /// They may not, or it is not there yet.
+    Closed,
+    /// They may; it is the agent's own, which closes it when it starts.
+    Ours {
+        /// Permission bits.
+        mode: u32,
+    },
+    /// They may, and it is not the agent's to change; with the reason.
+    Refused(String),
+}
+
+/// Looks at a state directory and changes nothing. One that holds other things than an agent's is not its own: closing
+/// it could break what lives there.
+#[must_use]
+pub fn openness(path: &Path) -> Openness {
+    let Ok(meta) = std::fs::metadata(path) else {
+        return Openness::Closed;
+    };
+    if !meta.is_dir() {
+        return Openness::Refused("is no directory".to_owned());
+    }
+    let me = nix::unistd::geteuid().as_raw();
+    if meta.uid() != 0 && meta.uid() != me {
+        let owner = meta.uid();
+        return Openness::Refused(format!("belongs to another user (uid {owner})"));
+    }
+    let mode = meta.permissions().mode() & 0o7777;
+    if mode & 0o077 == 0 {
+        return Openness::Closed;
+    }
+    let empty = || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let used = || path.join("node.key").exists();
+    if used() || empty() {
+        Openness::Ours { mode }
+    } else {
+        Openness::Refused(format!(
+            "is open to others (mode {mode:04o}) and holds other things than an agent's"
+        ))
+    }
 }
 
 /// Held while an agent runs in a state directory; the kernel lets go of it with the process.
@@ -68,6 +122,35 @@ impl StateDir {
         Ok(Self {
             path: path.to_owned(),
         })
+    }
+
+    /// Sees to it that nobody else may look into it: makes an own one 0700, refuses another.
+    ///
+    /// # Errors
+    /// [`StateError::Open`], or its mode cannot be set.
+    pub fn close_to_others(&self) -> Result<(), StateError> {
+        match openness(&self.path) {
+            Openness::Closed => Ok(()),
+            Openness::Refused(why) => Err(StateError::Open {
+                path: self.path.clone(),
+                why,
+            }),
+            Openness::Ours { mode } => {
+                std::fs::set_permissions(&self.path, Permissions::from_mode(0o700)).map_err(
+                    |source| StateError::Io {
+                        verb: "close to others",
+                        path: self.path.clone(),
+                        source,
+                    },
+                )?;
+                tracing::warn!(
+                    state_dir = %self.path.display(),
+                    mode = format!("{mode:04o}"),
+                    "the state directory was open to others: made it 0700"
+                );
+                Ok(())
+            }
+        }
     }
 
     /// Where a file lies.
@@ -196,8 +279,6 @@ impl StateDir {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -222,6 +303,25 @@ mod tests {
         state.remove("x").unwrap();
         state.remove("x").unwrap();
         assert_eq!(state.read("x").unwrap(), None);
+    }
+
+    #[test]
+    fn an_open_directory_is_closed_when_ours_and_refused_when_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        let open = || {
+            std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+            state.close_to_others()
+        };
+        let mode = || std::fs::metadata(dir.path()).unwrap().permissions().mode() & 0o777;
+        open().unwrap();
+        assert_eq!(mode(), 0o700, "an empty one");
+        std::fs::write(state.path("theirs"), "").unwrap();
+        assert!(matches!(open(), Err(StateError::Open { .. })));
+        assert_eq!(mode(), 0o755, "left alone");
+        state.write("node.key", b"").unwrap();
+        open().unwrap();
+        assert_eq!(mode(), 0o700, "one with a node's key");
     }
 
     #[test]

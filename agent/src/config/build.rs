@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tracing_subscriber::filter::{LevelFilter, Targets};
+
 use super::reader::{At, Reader, Section};
 use super::{
     Address, Config, Drain, ExecutorKind, Gpu, Hooks, Log, LogFormat, Metadata, ProcessMatcher,
@@ -76,13 +78,10 @@ pub(super) fn build(
         level: section
             .text("level", "write a level, as in level = \"info\"")
             .map_or("info".to_owned(), |at| {
-                if at
-                    .value
-                    .parse::<tracing_subscriber::filter::Targets>()
-                    .is_err()
-                {
+                if !is_filter(&at.value) {
                     let fix = "write error, warn, info, debug or trace";
-                    section.report(at.offset, "level", "is no level", fix);
+                    let message = format!("{:?} is no level", at.value);
+                    section.report(at.offset, "level", &message, fix);
                 }
                 at.value
             }),
@@ -110,6 +109,15 @@ pub(super) fn build(
         hooks,
         log,
     })
+}
+
+/// A level, or `target=level` parts. A bare word that is no level would be taken for a target, and all else be silent.
+fn is_filter(text: &str) -> bool {
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    text.split(',').all(|part| match part.split_once('=') {
+        Some((target, level)) => !target.trim().is_empty() && is_level(level),
+        None => is_level(part),
+    }) && text.parse::<Targets>().is_ok()
 }
 
 fn coordinator(root: &Section<'_>) -> Option<Address> {

@@ -127,6 +127,35 @@ fn a_token_beside_a_token_file_is_refused() {
 }
 
 #[test]
+fn log_levels() {
+    let parsed = |level: &str| {
+        parse(&format!(
+            "coordinator = \"https://x:1\"\n[log]\nlevel = \"{level}\""
+        ))
+    };
+    for good in [
+        "info",
+        "WARN",
+        "off",
+        "drover_agent=debug",
+        "warn,drover_agent=trace",
+    ] {
+        assert!(parsed(good).is_ok(), "{good}");
+    }
+    for bad in [
+        "loud",
+        "info,loud",
+        "drover_agent=loud",
+        "=debug",
+        "info;debug",
+    ] {
+        let found = parsed(bad).unwrap_err();
+        assert_eq!((found[0].line, found[0].key.as_str()), (3, "log.level"));
+        assert!(found[0].message.contains(bad), "{}", found[0].message);
+    }
+}
+
+#[test]
 fn addresses() {
     for (text, host, port) in [
         ("https://a.b:7443", "a.b", 7443),

@@ -229,6 +229,14 @@ impl Executor for Hooks {
     }
 }
 
+/// Whether the hooks of this directory would be run.
+///
+/// # Errors
+/// Which path is wrong, and why.
+pub fn check_dir(dir: &Path) -> Result<(), String> {
+    list(dir).map(drop).map_err(|blocker| blocker.message)
+}
+
 /// The executables of the directory by name. A missing directory holds none; one that others may write to is
 /// refused, and so is such a file: they could make the agent run anything.
 fn list(dir: &Path) -> Result<Vec<PathBuf>, Blocker> {

@@ -1,6 +1,6 @@
 //! The acting half of an agent inside the test's process: session and drain, with what it sees set by the test.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -23,7 +23,8 @@ use crate::fake::Fake;
 /// A config for this coordinator and state directory.
 pub fn config_text(fake: &Fake, state_dir: &Path, more: &str) -> String {
     let hooks = state_dir.join("hooks.d");
-    std::fs::create_dir_all(&hooks).unwrap();
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(&hooks).unwrap();
     std::fs::set_permissions(&hooks, PermissionsExt::from_mode(0o755)).unwrap();
     format!(
         r#"

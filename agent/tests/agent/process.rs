@@ -261,11 +261,12 @@ async fn exit_codes() {
         );
     }
     assert_eq!(cli(&["nonsense"], &good).await.status.code(), Some(2));
-    assert_eq!(
-        cli(&["check-config"], &dir.path().join("none"))
-            .await
-            .status
-            .code(),
-        Some(1)
-    );
+    for command in ["check-config", "run", "release", "facts"] {
+        let output = cli(&[command], &dir.path().join("none")).await;
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{command}: {said}");
+        assert!(said.contains("No such file"), "{said}");
+    }
+    let help = Command::new(PROGRAM).arg("--help").output().unwrap();
+    assert!(text(&help.stdout).contains("64 bad config"));
 }
