@@ -235,7 +235,15 @@ fn take(link: &mut SessionLink, message: v1::AgentMessage) -> Result<(), Status>
         }
         Some(Body::OrderStatus(status)) => {
             check::order_status(&status)?;
-            link.order_status(message.seq, status).map_err(not_taken)
+            let stale = status.refused.starts_with("stale")
+                && link.meant() == Some((status.epoch, status.generation));
+            link.order_status(message.seq, status).map_err(not_taken)?;
+            if stale {
+                return Err(Status::aborted(
+                    "the order in force is of an older epoch than this node has seen: say Hello again, it is raised then",
+                ));
+            }
+            Ok(())
         }
         Some(Body::Hello(_)) => Err(Status::invalid_argument("body: a second Hello")),
         // From a newer agent: nothing we know, nothing that hurts.

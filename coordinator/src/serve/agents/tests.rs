@@ -566,6 +566,32 @@ async fn i10_fenced_epochs_of_a_restored_store_exceed_what_the_node_has_seen() {
     assert_eq!(welcome.epoch, 11);
 }
 
+/// A person may order something between the look at the record and the session's opening.
+#[tokio::test]
+async fn i10_fenced_an_order_that_was_made_while_the_node_said_hello_is_raised() {
+    let rig = Rig::new().await;
+    let node = rig.enrol("titan-01").await;
+    let id = Rig::node_id(&node);
+    let (mut session, welcome) = opened(&rig, &node, 1).await;
+    assert_eq!(welcome.epoch, 2);
+    rig.put(&order_key(&node), &order(1, 1)).await;
+    rig.hub.desire(&id, order(1, 1));
+    assert!(matches!(session.hear().await, Ok(Out::Order(sent)) if sent.epoch == 1));
+    session
+        .say(Body::OrderStatus(v1::OrderStatus {
+            epoch: 1,
+            generation: 1,
+            refused: "stale".to_owned(),
+            ..v1::OrderStatus::default()
+        }))
+        .await;
+    let end = session.end().await;
+    assert_eq!(end.code(), Code::Aborted, "{end}");
+    let (mut session, welcome) = opened(&rig, &node, 2).await;
+    assert_eq!(welcome.epoch, 3);
+    assert!(matches!(session.hear().await, Ok(Out::Order(sent)) if sent.epoch == 3));
+}
+
 #[tokio::test]
 async fn i10_fenced_coordinator_ends_its_sessions() {
     let rig = Rig::new().await;
