@@ -1,15 +1,14 @@
 //! What holds the fleet's hand: settling after a start, silent sites, clocks that drift apart, sources that shrink or
-//! fail, freezes, modes, the open breaker; as stops of pools for the planner, and once more before an act.
+//! fail, freezes, modes; as stops of pools for the planner, and once more before an act.
 //!
 //! Called by the cycle before planning and by `execute`. Only ever takes away.
 
-use super::breaker;
 use super::cycle::{Control, Round};
 use super::events::Happening;
 use super::observe::GROW_AGE;
 use crate::config::PoolConfig;
 use crate::ports::demand::DemandReading;
-use crate::records::{BreakerRecord, FreezeRecord, PoolRecord};
+use crate::records::{FreezeRecord, PoolRecord};
 use drover_core::model::{Lifecycle, Millis, Mode, PoolId, PoolKind, SiteId, Stop, UnixMs};
 use drover_core::rules::idle::lost_half;
 use drover_core::rules::launch::MISSES_TO_PAUSE;
@@ -66,8 +65,7 @@ impl Control {
                 | Stop::SiteSilent
                 | Stop::Stale { .. }
                 | Stop::NotOurs { .. } => Some(drover_core::planner::render_stop(stop)),
-                // The breaker decides node by node, right before the act.
-                Stop::NoRemoval { why } if !why.starts_with(BREAKER) => Some(why.clone()),
+                Stop::NoRemoval { why } => Some(why.clone()),
                 _ => None,
             })
     }
@@ -106,7 +104,6 @@ impl Control {
         for (why, _) in self.seen.doubtful.values() {
             stops.push(Stop::NoRemoval { why: why.clone() });
         }
-        stops.extend(self.breaker_stop(round, pool));
         stops
     }
 
@@ -126,34 +123,6 @@ impl Control {
             (Some(_), None) if age > REMOVE_AGE => Some(Stop::Stale {
                 may_grow: age < GROW_AGE,
                 why: format!("read {} s ago", age.0 / 1_000),
-            }),
-            _ => None,
-        }
-    }
-
-    fn breaker_stop(&self, round: &Round, pool: &PoolConfig) -> Option<Stop> {
-        let approved =
-            round.ledger.approvals.values().any(|held| {
-                held.value.pool == pool.name && breaker::is_valid(&held.value, round.now)
-            });
-        if approved {
-            return None;
-        }
-        let none = BreakerRecord::default();
-        let acts = round
-            .ledger
-            .breaker
-            .as_ref()
-            .map_or(&none, |held| &held.value);
-        let fleet = breaker::present(round);
-        let verdict = breaker::allows(acts, &self.config.control, &pool.name, fleet, round.now);
-        // Drained nodes still come to the executor, which asks a person about each: only new drains are pointless.
-        let drained = round.fleet.iter().any(|node| {
-            node.pool.as_ref() == Some(&pool.name) && node.lifecycle == Lifecycle::Drained
-        });
-        match verdict {
-            Err(why) if !drained => Some(Stop::NoRemoval {
-                why: format!("{BREAKER} {why}"),
             }),
             _ => None,
         }
@@ -376,9 +345,6 @@ impl Control {
         }
     }
 }
-
-/// How the breaker's stop begins: it does not bind the executor, which has its own word with the breaker.
-const BREAKER: &str = "the breaker is open:";
 
 /// Stops that are in the pool's own record.
 fn own_stops(settings: &PoolRecord) -> Vec<Stop> {

@@ -134,7 +134,7 @@ pub enum Stop {
         /// Why.
         why: String,
     },
-    /// Removal holds: wall and monotonic clock drifted apart, a source shrank, or the breaker is open.
+    /// Removal holds: wall and monotonic clock drifted apart, or a source shrank.
     NoRemoval {
         /// Why.
         why: String,
