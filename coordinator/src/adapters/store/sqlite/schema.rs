@@ -136,6 +136,10 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
             .map_err(classified)?;
     }
     let (store_id, fence) = lead(&mut connection).map_err(classified)?;
+    // The main file holds all there is now: whoever copies or finds it without its -wal has a whole, if older, store.
+    connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .map_err(classified)?;
     Ok(Opened {
         connection,
         store_id,
