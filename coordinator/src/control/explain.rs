@@ -4,7 +4,7 @@
 
 use super::commands::{CommandError, Commands};
 use super::events::time;
-use super::view::{FleetView, NodeView, PoolView, RequestView, UnitState, units};
+use super::view::{FleetView, NodeView, PoolView, RequestView, UnitState, foreign_clock, units};
 use crate::records::DrainStep;
 
 /// An explanation.
@@ -167,6 +167,7 @@ fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
     if node.unreachable {
         lines.push("its agent is silent: neither supply nor removed".to_owned());
     }
+    lines.extend(node.agent.as_deref().and_then(foreign_clock));
     lines.extend(node.busy.iter().map(|what| format!("busy: {what}")));
     for held in &node.assignments {
         lines.push(format!(

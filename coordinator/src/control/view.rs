@@ -321,3 +321,23 @@ impl FleetView {
             .find(|request| request.record.name.as_str() == name)
     }
 }
+
+/// A clock that is wrong by less is nobody's trouble.
+const CLOCK_TOLERANCE_MS: u64 = 30_000;
+
+/// A host's clock that is far from ours, in words. Nothing depends on it, but logs and certificates will mislead.
+#[must_use]
+pub fn foreign_clock(agent: &AgentView) -> Option<String> {
+    let off = agent.clock_offset_ms.unsigned_abs();
+    let side = if agent.clock_offset_ms > 0 {
+        "ahead of"
+    } else {
+        "behind"
+    };
+    (agent.connected && off > CLOCK_TOLERANCE_MS).then(|| {
+        format!(
+            "its clock is {} s {side} the coordinator's: deadlines are counted and not compared; set its clock",
+            off / 1_000
+        )
+    })
+}

@@ -4,7 +4,7 @@ use super::orphans;
 use crate::control::cycle::{Control, Round};
 use crate::control::events::Happening;
 use crate::control::guard::since;
-use crate::control::view::Alarm;
+use crate::control::view::{Alarm, foreign_clock};
 use drover_core::model::Stop;
 use drover_core::planner::render_stop;
 use std::collections::BTreeSet;
@@ -68,6 +68,10 @@ impl Control {
                     node.id.0.clone(),
                     format!("{}: {what}", node.name),
                 ));
+            }
+            if let Some(why) = node.agent.as_deref().and_then(foreign_clock) {
+                let text = format!("{}: {why}", node.name);
+                found.push(("node_clock", node.id.0.clone(), text));
             }
         }
         for pool in orphans(self, round) {
