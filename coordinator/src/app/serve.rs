@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Crash points from FAILPOINTS; in test builds only.
     #[cfg(feature = "failpoints")]
-    let _scenario = fail::FailScenario::setup();
+    let _scenario = crash_points();
     let config = match config::load(&args.config) {
         Ok(config) => config,
         Err(error) => {
@@ -100,6 +100,22 @@ pub fn run(args: &Args) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// `NAME=panic` in FAILPOINTS ends the whole process there and then, as kill -9 would: nothing is unwound or closed.
+#[cfg(feature = "failpoints")]
+fn crash_points() -> fail::FailScenario<'static> {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        if panic
+            .payload_as_str()
+            .is_some_and(|text| text.starts_with("failpoint "))
+        {
+            std::process::abort();
+        }
+    }));
+    fail::FailScenario::setup()
 }
 
 /// A pool that this build cannot drive, and the fix.
