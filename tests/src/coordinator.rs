@@ -1,12 +1,13 @@
 //! A coordinator as a process, and the CLI that talks to it. Its folder outlives a kill, so that it can be started again.
 
+use crate::clock::Clock;
 use crate::{programs, wait};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// From start to the first answer, on a loaded machine.
 const START: Duration = Duration::from_secs(60);
@@ -17,6 +18,7 @@ pub struct Coordinator {
     port: u16,
     child: Option<Child>,
     env: Vec<(String, String)>,
+    clock: Option<Clock>,
 }
 
 impl Coordinator {
@@ -37,9 +39,15 @@ impl Coordinator {
             port: free_port(),
             child: None,
             env: Vec::new(),
+            clock: None,
         };
         coordinator.configure(control, rest);
         coordinator
+    }
+
+    /// From its next start on, it and its CLI have this clock.
+    pub fn set_clock(&mut self, clock: &Clock) {
+        self.clock = Some(clock.clone());
     }
 
     /// Writes the config anew; it counts from the next start on.
@@ -62,6 +70,36 @@ impl Coordinator {
         });
     }
 
+    /// Starts it again and again, whenever a fail point ends it, until `done` says so.
+    ///
+    /// Returns how often it died.
+    pub fn run_mortal(
+        &mut self,
+        failpoints: &str,
+        within: Duration,
+        what: &str,
+        mut done: impl FnMut(&Self) -> bool,
+    ) -> u32 {
+        let mut deaths = 0;
+        self.spawn(&[("FAILPOINTS", failpoints)]);
+        let begun = Instant::now();
+        wait::until(what, within + within, || {
+            assert!(
+                begun.elapsed() < within,
+                "{what}: not within {within:?} and {deaths} deaths\n{}",
+                self.story()
+            );
+            let child = self.child.as_mut().expect("it was started");
+            if child.try_wait().expect("it can be watched").is_some() {
+                self.child = None;
+                deaths += 1;
+                self.spawn(&[("FAILPOINTS", failpoints)]);
+            }
+            done(self).then_some(())
+        });
+        deaths
+    }
+
     /// Starts it and waits for nothing.
     pub fn spawn(&mut self, env: &[(&str, &str)]) {
         assert!(self.child.is_none(), "it runs already");
@@ -74,10 +112,10 @@ impl Coordinator {
             .append(true)
             .open(self.log())
             .expect("the log can be written");
-        let child = Command::new(programs::drover())
+        let child = self
+            .drover()
             .args(["serve", "--config"])
             .arg(self.config())
-            .env("DROVER_CONFIG_DIR", self.contexts())
             .env("RUST_LOG", "info,drover=debug")
             .envs(self.env.iter().map(|(k, v)| (k, v)))
             .stdin(Stdio::null())
@@ -95,13 +133,43 @@ impl Coordinator {
         child.wait().expect("it ends");
     }
 
-    /// Waits until it has ended by itself (a fail point).
-    pub fn ended(&mut self, within: Duration) {
+    /// A second one with the same config, beside it: runs to its end.
+    pub fn serve_again(&self) -> Output {
+        self.drover()
+            .args(["serve", "--config"])
+            .arg(self.config())
+            .stdin(Stdio::null())
+            .output()
+            .expect("drover runs")
+    }
+
+    /// kill -9, if a fail point was not faster.
+    pub fn kill_if_alive(&mut self) {
+        if self.child.is_some() {
+            self.kill();
+        }
+    }
+
+    /// True once it has ended by itself; it may be started again then.
+    pub fn has_ended(&mut self) -> bool {
+        let Some(child) = &mut self.child else {
+            return true;
+        };
+        let ended = child.try_wait().expect("it can be watched").is_some();
+        if ended {
+            self.child = None;
+        }
+        ended
+    }
+
+    /// Waits until it has ended by itself (a fail point, or what it cannot start with), and gives its exit code.
+    pub fn ended(&mut self, within: Duration) -> Option<i32> {
         let child = self.child.as_mut().expect("it ran");
-        wait::until("the coordinator dies at its fail point", within, || {
+        let status = wait::until("the coordinator ends by itself", within, || {
             child.try_wait().expect("it can be watched")
         });
         self.child = None;
+        status.code()
     }
 
     /// SIGHUP: it takes its config anew.
@@ -124,9 +192,8 @@ impl Coordinator {
 
     /// Runs the CLI against it.
     pub fn cli(&self, args: &[&str]) -> Output {
-        Command::new(programs::drover())
+        self.drover()
             .args(args)
-            .env("DROVER_CONFIG_DIR", self.contexts())
             .stdin(Stdio::null())
             .output()
             .expect("drover runs")
@@ -134,14 +201,22 @@ impl Coordinator {
 
     /// Starts the CLI and does not wait for its end.
     pub fn spawn_cli(&self, args: &[&str]) -> Child {
-        Command::new(programs::drover())
+        self.drover()
             .args(args)
-            .env("DROVER_CONFIG_DIR", self.contexts())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("drover runs")
+    }
+
+    fn drover(&self) -> Command {
+        let mut command = Command::new(programs::drover());
+        command.env("DROVER_CONFIG_DIR", self.contexts());
+        if let Some(clock) = &self.clock {
+            clock.give_to(&mut command);
+        }
+        command
     }
 
     /// Runs the CLI and gives its JSON.
@@ -162,6 +237,15 @@ impl Coordinator {
             return Value::Null;
         }
         serde_json::from_slice(&output.stdout).expect("drover -o json prints JSON")
+    }
+
+    /// Runs the CLI and gives its JSON; nothing when it fails, as while the coordinator is dead.
+    pub fn try_ask(&self, args: &[&str]) -> Option<Value> {
+        let output = self.cli(&[args, &["-o", "json", "--timeout", "5s"]].concat());
+        output
+            .status
+            .success()
+            .then(|| serde_json::from_slice(&output.stdout).unwrap_or(Value::Null))
     }
 
     /// Runs the CLI, which must fail, and gives what it said.
@@ -208,6 +292,29 @@ impl Coordinator {
             .cloned()
     }
 
+    /// Events that it recorded: what happened, oldest first.
+    pub fn events(&self, what: &str) -> Vec<Value> {
+        let events = self.ask(&["events", "--limit", "1000"]);
+        let events = events.as_array().cloned().unwrap_or_default();
+        events.into_iter().filter(|e| e["what"] == what).collect()
+    }
+
+    /// Explains a subject until the text holds `text`.
+    pub fn explained(&self, subject: &str, text: &str, within: Duration) {
+        let what = format!("explain {subject} says {text:?}\n{}", self.tail());
+        wait::until(&what, within, || {
+            self.ask(&["explain", subject])
+                .to_string()
+                .contains(text)
+                .then_some(())
+        });
+    }
+
+    /// Its port.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// `https://127.0.0.1:PORT`.
     pub fn address(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
@@ -228,11 +335,40 @@ impl Coordinator {
         self.dir.join("contexts")
     }
 
+    /// Looks until `ready` gives something; what failed is told with how the fleet is then.
+    #[track_caller]
+    pub fn until<T>(&self, what: &str, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> T {
+        let begun = Instant::now();
+        wait::until(what, limit + limit, || {
+            let found = ready();
+            assert!(
+                found.is_some() || begun.elapsed() < limit,
+                "{what}: not within {limit:?}\n{}",
+                self.story()
+            );
+            found
+        })
+    }
+
+    /// How the fleet is and what happened, for messages of failed tests.
+    fn story(&self) -> String {
+        let mut story = self.tail();
+        for question in [
+            &["status"][..],
+            &["nodes", "list", "-o", "wide"],
+            &["pools", "list", "-o", "wide"],
+            &["requests", "list", "-o", "wide"],
+        ] {
+            story += &String::from_utf8_lossy(&self.cli(question).stdout);
+        }
+        story
+    }
+
     /// The end of its log, for messages of failed tests.
     pub fn tail(&self) -> String {
         let log = fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(40)..].join("\n")
+        lines[lines.len().saturating_sub(80)..].join("\n")
     }
 
     fn log(&self) -> PathBuf {

@@ -1,5 +1,6 @@
 //! A host: a folder, a real `drover-agent` process with the scripted NVML, and jobs that hold its GPUs.
 
+use crate::clock::Clock;
 use crate::coordinator::Coordinator;
 use crate::{programs, wait};
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ pub struct Host {
     dir: PathBuf,
     name: String,
     agent: Option<Child>,
+    clock: Option<Clock>,
 }
 
 impl Host {
@@ -24,6 +26,7 @@ impl Host {
             dir,
             name: name.to_owned(),
             agent: None,
+            clock: None,
         };
         host.script(&json!({ "gpus": [{ "profile": profile, "count": gpus }] }));
         host
@@ -69,6 +72,11 @@ impl Host {
         self.start();
     }
 
+    /// From its next start on, its agent has this clock.
+    pub fn set_clock(&mut self, clock: &Clock) {
+        self.clock = Some(clock.clone());
+    }
+
     /// Starts the agent.
     pub fn start(&mut self) {
         assert!(self.agent.is_none(), "its agent runs already");
@@ -77,7 +85,11 @@ impl Host {
             .append(true)
             .open(self.dir.join("agent.log"));
         let log = log.expect("the log can be written");
-        let agent = Command::new(programs::agent())
+        let mut command = Command::new(programs::agent());
+        if let Some(clock) = &self.clock {
+            clock.give_to(&mut command);
+        }
+        let agent = command
             .args(["run", "--config"])
             .arg(self.dir.join("agent.toml"))
             .env("DROVER_NVML_STUB", self.dir.join("nvml.json"))
@@ -90,6 +102,18 @@ impl Host {
         self.agent = Some(agent);
     }
 
+    /// What `drover-agent check-config` says of its config: exit code and stderr.
+    pub fn check_config(&self) -> (Option<i32>, String) {
+        let checked = Command::new(programs::agent())
+            .args(["check-config", "--config"])
+            .arg(self.dir.join("agent.toml"))
+            .stdin(Stdio::null())
+            .output()
+            .expect("drover-agent runs");
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        (checked.status.code(), said)
+    }
+
     /// kill -9 of the agent.
     pub fn kill(&mut self) {
         let mut agent = self.agent.take().expect("its agent runs");
@@ -99,21 +123,7 @@ impl Host {
 
     /// A real process that holds these GPUs until it is killed or `seconds` are over.
     pub fn job(&self, gpus: &[u32], seconds: u32) -> Job {
-        let lines: String = gpus.iter().map(|g| format!("{g} 1073741824\\n")).collect();
-        let script = format!(
-            "printf '{lines}' > \"$0/.$$\" && mv \"$0/.$$\" \"$0/$$\" && exec sleep {seconds}"
-        );
-        let child = Command::new("sh")
-            .args(["-c", &script])
-            .arg(self.dir.join("jobs"))
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("a shell starts");
-        let named = self.dir.join("jobs").join(child.id().to_string());
-        wait::until("the job holds its GPUs", Duration::from_secs(10), || {
-            named.exists().then_some(())
-        });
-        Job { child, named }
+        Job::start(&self.dir.join("jobs"), gpus, seconds)
     }
 
     /// Its folder.
@@ -129,6 +139,15 @@ impl Host {
     /// What its agent logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.join("agent.log")).unwrap_or_default()
+    }
+
+    /// Waits until its agent has logged a line with `text`.
+    pub fn logged(&self, text: &str, within: Duration) {
+        wait::until(
+            &format!("the agent of {} logs {text:?}", self.name),
+            within,
+            || self.log().contains(text).then_some(()),
+        );
     }
 
     /// Process id of the running agent.
@@ -153,6 +172,25 @@ pub struct Job {
 }
 
 impl Job {
+    /// A real process that holds these GPUs of the host or instance with this folder of jobs.
+    pub fn start(jobs: &Path, gpus: &[u32], seconds: u32) -> Self {
+        let lines: String = gpus.iter().map(|g| format!("{g} 1073741824\\n")).collect();
+        let script = format!(
+            "printf '{lines}' > \"$0/.$$\" && mv \"$0/.$$\" \"$0/$$\" && exec sleep {seconds}"
+        );
+        let child = Command::new("sh")
+            .args(["-c", &script])
+            .arg(jobs)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("a shell starts");
+        let named = jobs.join(child.id().to_string());
+        wait::until("the job holds its GPUs", Duration::from_secs(10), || {
+            named.exists().then_some(())
+        });
+        Self { child, named }
+    }
+
     /// Process id.
     pub fn pid(&self) -> u32 {
         self.child.id()

@@ -3,6 +3,8 @@
 //! Used by tests only. It must not depend on the coordinator, so that the coordinator's tests can use it.
 
 pub mod aws_proxy;
+pub mod clock;
+pub mod cloud;
 pub mod coordinator;
 pub mod host;
 pub mod imds;
@@ -10,3 +12,4 @@ pub mod moto;
 pub mod played_agent;
 pub mod programs;
 pub mod wait;
+pub mod wire;

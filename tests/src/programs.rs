@@ -18,6 +18,11 @@ pub fn nvml_stub() -> PathBuf {
     find("DROVER_NVML_STUB_LIB", "libdrover_nvml_stub.so")
 }
 
+/// The library that shifts a process's wall clock.
+pub fn clock_shift() -> PathBuf {
+    find("DROVER_CLOCK_SHIFT_LIB", "libdrover_clock_shift.so")
+}
+
 fn find(variable: &str, name: &str) -> PathBuf {
     if let Some(path) = std::env::var_os(variable) {
         return PathBuf::from(path);

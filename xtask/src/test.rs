@@ -62,6 +62,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             "DROVER_NVML_STUB_LIB",
             workspace::built("debug", "libdrover_nvml_stub.so"),
         )
+        .env(
+            "DROVER_CLOCK_SHIFT_LIB",
+            workspace::built("debug", "libdrover_clock_shift.so"),
+        )
         .env("DROVER_MOTO_SERVER", peers.moto_server);
     let (tally, exited_well) = stream(&mut cargo)?;
 
