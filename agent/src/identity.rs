@@ -29,14 +29,14 @@ pub enum IdentityError {
     )]
     NoToken,
     /// The coordinator does not take the token.
-    #[error(
-        "the coordinator refused join_token {id} ({message}): make a new one with `drover tokens create`"
-    )]
+    #[error("the coordinator refused join_token {id}: {message}{}", advice(*.new_token_helps, message))]
     TokenRefused {
         /// The token's id.
         id: String,
         /// The coordinator's words.
         message: String,
+        /// It is about the token, not about this host.
+        new_token_helps: bool,
     },
     /// The coordinator does not take the certificate, and a new token was not given.
     #[error(
@@ -57,6 +57,15 @@ pub enum IdentityError {
     /// Key or certificate cannot be used.
     #[error("the keystore cannot be used")]
     Keystore(#[from] KeystoreError),
+}
+
+/// What to do about a refusal: a new token only where that mends it, and not said twice.
+fn advice(new_token_helps: bool, message: &str) -> &'static str {
+    if new_token_helps && !message.contains("drover tokens create") {
+        "; make a new one with `drover tokens create`"
+    } else {
+        ""
+    }
 }
 
 impl IdentityError {
@@ -203,7 +212,7 @@ impl Keeper {
                 source: CallError::Refused(why),
                 ..
             }) => {
-                tracing::debug!(why, "renewal refused too");
+                tracing::debug!(why = why.message, "renewal refused too");
                 self.again(facts, IdentityError::IdentityRefused(message))
                     .await
             }
@@ -254,9 +263,10 @@ impl Keeper {
         let reply = enrol::enrol(&self.dialler, token, &self.key, facts)
             .await
             .map_err(|source| match source {
-                CallError::Refused(message) => IdentityError::TokenRefused {
+                CallError::Refused(refusal) => IdentityError::TokenRefused {
                     id: token.id().to_owned(),
-                    message,
+                    new_token_helps: refusal.is_of_credentials,
+                    message: refusal.message,
                 },
                 source => IdentityError::Call {
                     verb: "enrol",
@@ -267,5 +277,41 @@ impl Keeper {
         tracing::info!(node = identity.node_id, pool = identity.pool, "enrolled");
         self.identity = Some(identity);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonic::Status;
+
+    #[test]
+    fn a_new_token_is_advised_only_where_it_helps() {
+        let text = |status: Status| {
+            let CallError::Refused(refusal) = CallError::of(&status) else {
+                panic!("refused: {status}");
+            };
+            let id = "t-1".to_owned();
+            let error = IdentityError::TokenRefused {
+                id,
+                new_token_helps: refusal.is_of_credentials,
+                message: refusal.message,
+            };
+            error.to_string()
+        };
+        assert_eq!(
+            text(Status::permission_denied("this join token was revoked")),
+            "the coordinator refused join_token t-1: this join token was revoked; make a new one with \
+             `drover tokens create`"
+        );
+        assert_eq!(
+            text(Status::failed_precondition("pool gpu takes no such host")),
+            "the coordinator refused join_token t-1: pool gpu takes no such host"
+        );
+        let own = "this join token has expired (`drover tokens create` makes a new one)";
+        assert_eq!(
+            text(Status::permission_denied(own)),
+            format!("the coordinator refused join_token t-1: {own}")
+        );
     }
 }

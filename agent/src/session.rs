@@ -9,6 +9,7 @@ pub mod link;
 pub mod machine;
 pub mod mail;
 pub mod outbox;
+pub mod repeat;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use convert::Names;
 use machine::{End, Heard, Retry, Session};
 use mail::Mail;
 use outbox::Parcel;
+use repeat::{Loudness, Repeats};
 
 /// Between looks at the clock.
 const TICK: Duration = Duration::from_secs(1);
@@ -74,25 +76,27 @@ impl Client {
     /// Connects again and again until the agent stops.
     pub async fn run(mut self) {
         let mut retry = Retry::default();
+        let mut repeats = Repeats::default();
         loop {
             let (over, good) = self.one().await;
             self.mail.session_lost();
-            let slowly = match over {
-                Over::Stopped => return,
-                Over::Ended(end) => {
-                    tracing::warn!(%end, "session ended");
-                    end.needs_a_person()
-                }
-                Over::Trouble(error) => {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "no session with the coordinator"
-                    );
-                    error.needs_a_person()
-                }
-            };
             if good {
                 retry.reset();
+                repeats.over();
+            }
+            let (what, why, slowly) = match over {
+                Over::Stopped => return,
+                Over::Ended(end) => ("session ended", end.to_string(), end.needs_a_person()),
+                Over::Trouble(error) => {
+                    let slowly = error.needs_a_person();
+                    let why = format!("{:#}", anyhow::Error::from(error));
+                    ("no session with the coordinator", why, slowly)
+                }
+            };
+            match repeats.came(&why) {
+                Loudness::Warn => tracing::warn!(why, "{what}"),
+                Loudness::Remind(times) => tracing::info!(why, times, "again: {what}"),
+                Loudness::Quiet => tracing::debug!(why, "{what}"),
             }
             let rest = retry.rest(slowly, rand::random());
             tracing::debug!(rest_ms = rest.as_millis(), "resting before the next try");
@@ -430,7 +434,8 @@ fn ended(status: &tonic::Status) -> End {
             End::Refused(status.message().to_owned())
         }
         _ => match CallError::of(status) {
-            CallError::Refused(why) | CallError::Broken(why) => End::Closed(why),
+            CallError::Refused(refusal) => End::Closed(refusal.message),
+            CallError::Broken(why) => End::Closed(why),
             other => End::Closed(other.to_string()),
         },
     }

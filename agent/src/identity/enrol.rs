@@ -16,6 +16,15 @@ use crate::session::link::{Client, DialError, Dialler};
 /// How long one call may take.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
 
+/// What the coordinator said no to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its words.
+    pub message: String,
+    /// It is about the token or certificate that was shown, not about this host or the request.
+    pub is_of_credentials: bool,
+}
+
 /// Why a call brought nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
@@ -23,8 +32,8 @@ pub enum CallError {
     #[error("no connection")]
     Dial(#[from] DialError),
     /// The coordinator said no, and asking again at once will not help.
-    #[error("refused: {0}")]
-    Refused(String),
+    #[error("refused: {}", .0.message)]
+    Refused(Refusal),
     /// The call broke; asking again may help.
     #[error("the call failed: {0}")]
     Broken(String),
@@ -46,7 +55,13 @@ impl CallError {
             | Code::FailedPrecondition
             | Code::OutOfRange
             | Code::ResourceExhausted
-            | Code::Unimplemented => Self::Refused(status.message().to_owned()),
+            | Code::Unimplemented => Self::Refused(Refusal {
+                message: status.message().to_owned(),
+                is_of_credentials: matches!(
+                    status.code(),
+                    Code::Unauthenticated | Code::PermissionDenied
+                ),
+            }),
             code => Self::Broken(format!("{code:?}: {}", status.message())),
         }
     }
