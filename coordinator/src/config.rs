@@ -5,7 +5,7 @@
 
 pub mod live;
 mod pools;
-mod reader;
+pub(crate) mod reader;
 pub mod values;
 
 use drover_core::model::{MicroUsd, Millis};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub use pools::{AsgPool, PoolConfig, PoolSource, PowerCommands, SimPool, StaticPool};
 pub use reader::Problem;
-use reader::{Reader, Section};
+use reader::Section;
 
 /// Everything that `drover serve` needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,7 +145,8 @@ pub enum ConfigError {
     },
 }
 
-fn render(path: &Path, problems: &[Problem]) -> String {
+/// Problems as lines for people: file, line, key, what is wrong, the fix.
+pub(crate) fn render(path: &Path, problems: &[Problem]) -> String {
     let lines: Vec<String> = problems
         .iter()
         .map(|problem| {
@@ -183,42 +184,17 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 /// # Errors
 /// All that is wrong with it, by line.
 pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
-    let reader = Reader::new(text);
-    let (table, broken) = toml::de::DeTable::parse_recoverable(text);
-    if !broken.is_empty() {
-        for error in broken {
-            let at = error.span().map_or(0, |span| span.start);
-            let fix = "write TOML: key = \"value\"";
-            let (message, fix) = match error.message() {
-                "duplicate key" => (
-                    format!(
-                        "{} stands twice in its table",
-                        error.span().map_or("a key", |span| &text[span])
-                    ),
-                    "keep one of the two",
-                ),
-                other => (other.to_owned(), fix),
-            };
-            reader.report(at, "", message, fix);
-        }
-        return Err(reader.into_problems());
-    }
-    let root = Section::root(&reader, table.get_ref());
-    let config = Config {
-        server: server(&root.section("server")),
-        control: control(&root.section("control")),
-        pools: pools::read(root.sections("pool")),
-        aws: aws(&root.section("aws")),
-        sim: sim(&root.section("sim")),
-    };
-    pools::check_sim(&root, &config);
-    root.finish();
-    let problems = reader.into_problems();
-    if problems.is_empty() {
-        Ok(config)
-    } else {
-        Err(problems)
-    }
+    reader::read(text, |root| {
+        let config = Config {
+            server: server(&root.section("server")),
+            control: control(&root.section("control")),
+            pools: pools::read(root.sections("pool")),
+            aws: aws(&root.section("aws")),
+            sim: sim(&root.section("sim")),
+        };
+        pools::check_sim(root, &config);
+        config
+    })
 }
 
 const SECOND: Duration = Duration::from_secs(1);

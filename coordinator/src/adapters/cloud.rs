@@ -8,7 +8,8 @@ pub mod config;
 pub mod engine;
 pub mod metadata;
 pub mod process;
+mod read;
 pub mod rpc;
 
-pub use config::CloudConfig;
+pub use config::{CloudConfig, CloudConfigError, load_world};
 pub use engine::Engine;

@@ -3,12 +3,13 @@
 
 use super::restore::chain;
 use super::serve::not_built;
+use crate::adapters::cloud::{CloudConfigError, load_world};
 use crate::cli::exit::CliError;
 use crate::cli::output::{Format, Out, json, say, write_out, yaml};
 use crate::cli::{self, Globals, connect};
 use crate::config::live::{Difference, Live, LiveNode, against_live};
-use crate::config::{self, Config, ConfigError};
-use drover_core::model::{NodeId, PoolId};
+use crate::config::{self, Config, ConfigError, Problem};
+use drover_core::model::{NodeId, PoolId, PoolKind};
 use drover_proto::v1;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -96,6 +97,16 @@ async fn check(globals: &Globals, args: &Args) -> Result<(), CliError> {
         };
         return Err(refuse(out, &args.config, vec![problem], &why)?);
     }
+    if let Some(world) = config.sim.world.as_ref().filter(|_| has_sim(&config))
+        && let Err(error) = load_world(world)
+    {
+        return Err(match &error {
+            CloudConfigError::Read { .. } => CliError::Config(chain(&error)),
+            CloudConfigError::Wrong { path, problems } => {
+                refuse(out, path, views(problems), &error.to_string())?
+            }
+        });
+    }
     let difference = if args.against_live {
         Some(against_live(&config, &live(globals).await?))
     } else {
@@ -110,7 +121,11 @@ fn bad(out: Out, path: &Path, error: &ConfigError) -> Result<CliError, CliError>
         ConfigError::Wrong { problems, .. } => problems.as_slice(),
         ConfigError::Read { .. } => return Ok(CliError::Config(chain(error))),
     };
-    let views = problems
+    refuse(out, path, views(problems), &error.to_string())
+}
+
+fn views(problems: &[Problem]) -> Vec<ProblemView> {
+    problems
         .iter()
         .map(|problem| ProblemView {
             line: Some(problem.line),
@@ -118,8 +133,12 @@ fn bad(out: Out, path: &Path, error: &ConfigError) -> Result<CliError, CliError>
             message: problem.message.clone(),
             fix: Some(problem.fix.clone()),
         })
-        .collect();
-    refuse(out, path, views, &error.to_string())
+        .collect()
+}
+
+/// The embedded world counts only when a pool is driven by it.
+fn has_sim(config: &Config) -> bool {
+    config.pools.iter().any(|pool| pool.kind() == PoolKind::Sim)
 }
 
 fn refuse(

@@ -1,5 +1,6 @@
 //! `drover sim-cloud run`: the simulated cloud as a daemon.
 
+use super::restore::chain;
 use crate::adapters::cloud::{CloudConfig, rpc};
 use crate::cli;
 use crate::cli::exit::CliError;
@@ -14,7 +15,7 @@ pub fn run(config: &Path) -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     cli::block_on(async {
-        let config = CloudConfig::load(config).map_err(|e| CliError::Config(e.to_string()))?;
+        let config = CloudConfig::load(config).map_err(|e| CliError::Config(chain(&e)))?;
         let mut terminate = signal(SignalKind::terminate())
             .map_err(|e| CliError::Failed(format!("cannot listen for SIGTERM: {e}")))?;
         let shutdown = async move {

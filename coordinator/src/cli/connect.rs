@@ -77,18 +77,8 @@ pub async fn channel(
     timeout: Duration,
 ) -> Result<Channel, CliError> {
     let tls = Arc::new(tls(profile)?);
-    let bad = |why: &str| {
-        CliError::Config(format!(
-            "context {name:?}: address {:?} {why}; write host:port, like 127.0.0.1:7443",
-            profile.address
-        ))
-    };
-    let uri: Uri = format!("http://{}", profile.address)
-        .parse()
-        .map_err(|_| bad("is not an address"))?;
-    let host = uri.host().ok_or_else(|| bad("has no host"))?;
-    let host = host.trim_matches(['[', ']']).to_owned();
-    let port = uri.port_u16().ok_or_else(|| bad("has no port"))?;
+    let (uri, host, port) = address(&profile.address)
+        .map_err(|why| CliError::Config(format!("context {name:?}: {why}")))?;
     let endpoint = Endpoint::from(uri)
         .connect_timeout(CONNECT.min(timeout))
         .http2_keep_alive_interval(Duration::from_secs(10))
@@ -108,6 +98,34 @@ pub async fn channel(
                 root_cause(&error)
             ))
         })
+}
+
+/// Looks whether a context can be used at all: its address and its files. Connects to nothing.
+///
+/// # Errors
+/// A usage error of the address, a config error of a file.
+pub fn check(profile: &Profile) -> Result<(), CliError> {
+    address(&profile.address).map_err(|why| CliError::Usage(format!("--address: {why}")))?;
+    tls(profile).map(drop)
+}
+
+/// host:port as something to dial.
+fn address(text: &str) -> Result<(Uri, String, u16), String> {
+    let bad = |why: &str| format!("address {text:?} {why}; write host:port, like 127.0.0.1:7443");
+    if text.contains(['/', '@', '?', '#']) || text.contains(char::is_whitespace) {
+        return Err(bad("is more than a host and a port"));
+    }
+    let uri: Uri = format!("http://{text}")
+        .parse()
+        .map_err(|_| bad("is not an address"))?;
+    let host = uri.host().filter(|host| !host.is_empty());
+    let host = host.ok_or_else(|| bad("has no host"))?;
+    let host = host.trim_matches(['[', ']']).to_owned();
+    let port = uri.port_u16().ok_or_else(|| bad("has no port"))?;
+    if port == 0 {
+        return Err(bad("has port 0"));
+    }
+    Ok((uri, host, port))
 }
 
 type Stream = hyper_util::rt::TokioIo<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>;
@@ -199,6 +217,32 @@ fn another_context(dir: &Path, name: &str, address: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_a_host_and_a_port() {
+        for (text, host, port) in [
+            ("127.0.0.1:7443", "127.0.0.1", 7443),
+            ("[::1]:7443", "::1", 7443),
+            ("fleet.example:1", "fleet.example", 1),
+        ] {
+            let (_, found, number) = address(text).expect(text);
+            assert_eq!((found.as_str(), number), (host, port));
+        }
+        for text in [
+            "",
+            "host",
+            "host:",
+            ":7443",
+            "host:0",
+            "host:99999",
+            "https://h:1",
+            "h:1/x",
+            "a b:1",
+        ] {
+            let why = address(text).expect_err(text);
+            assert!(why.contains("write host:port"), "{why}");
+        }
+    }
 
     #[test]
     fn a_context_of_another_ca_names_the_newest_one_of_that_address() {

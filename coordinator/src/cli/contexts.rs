@@ -1,8 +1,9 @@
 //! `drover context`: list, show, use, add. Called by `cli`; connects to nothing.
 
 use super::Globals;
+use super::connect;
 use super::context::{self, Profile};
-use super::exit::CliError;
+use super::exit::{CliError, printable};
 use super::output::{Cell, Column, Out, Page, Sheet, Tabled, Tone};
 use clap::Subcommand;
 use serde::Serialize;
@@ -97,10 +98,26 @@ impl Sheet for ContextView {
     }
 }
 
+/// A context's name is part of a path and of commands.
+fn plain_name(name: &str) -> Result<(), CliError> {
+    let plain = name.len() <= 63
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if plain {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "{:?} is no name for a context: write letters, digits, dots, dashes and underscores, at most 63",
+        printable(name)
+    )))
+}
+
 /// Runs one verb.
 ///
 /// # Errors
-/// Config errors of the contexts file.
+/// Config errors of the contexts file; usage errors of a name, an address or files that no context can have.
 pub fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError> {
     let dir = context::directory()?;
     match verb {
@@ -144,12 +161,28 @@ pub fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError> {
                 cert: full(cert)?,
                 key: full(key)?,
             };
-            for path in [&profile.ca, &profile.cert, &profile.key] {
-                std::fs::metadata(path).map_err(|error| CliError::file("read", path, &error))?;
-            }
+            plain_name(&name)?;
+            connect::check(&profile)?;
             context::save(&dir, &name, &profile, false)?;
             let current = context::load(&dir)?.current.as_ref() == Some(&name);
             out.changed(&ContextView::new(name, current, &profile))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_contexts_are_plain() {
+        for name in ["local", "local-0a1b2c3d", "eu.west_1"] {
+            assert_eq!(plain_name(name), Ok(()));
+        }
+        for name in ["", "a/b", "../x", ".hidden", "a b", "-x", "a\u{1b}[2J"] {
+            let error = plain_name(name).expect_err(name);
+            assert_eq!(error.code(), 2, "{error}");
+            assert!(!error.to_string().contains('\u{1b}'), "{error}");
         }
     }
 }

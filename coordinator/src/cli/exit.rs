@@ -74,16 +74,43 @@ impl From<tonic::Status> for CliError {
     }
 }
 
-/// Text on one line, so that an error is always one line.
+/// Text on one line, so that an error is always one line, and a printable one.
 #[must_use]
 pub fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Text that does nothing to a terminal: reasons and names come from other people. Whitespace becomes a blank, any other
+/// control character, and those that turn the direction of writing, a "?".
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\t' | '\n' | '\r' => ' ',
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '?',
+        c if c.is_control() => '?',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tonic::Status;
+
+    #[test]
+    fn what_people_wrote_does_nothing_to_a_terminal() {
+        for (text, shown) in [
+            ("fan\u{1b}[2Jbroken", "fan?[2Jbroken"),
+            ("a\u{7}\u{9b}1m\u{7f}", "a??1m?"),
+            ("two\nlines\tof it", "two lines of it"),
+            ("drow\u{202e}ssap", "drow?ssap"),
+            ("größer als 3 µs", "größer als 3 µs"),
+        ] {
+            assert_eq!(printable(text), shown);
+            assert_eq!(one_line(text), shown);
+        }
+    }
 
     #[test]
     fn every_status_has_its_exit_code_and_one_line() {

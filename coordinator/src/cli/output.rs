@@ -145,7 +145,8 @@ pub fn write_out(bytes: &[u8]) -> Result<(), CliError> {
 
 /// A line of talk to stderr. That nobody listens is no failure.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let lines: Vec<String> = text.lines().map(super::exit::printable).collect();
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
 }
 
 /// An absent wire text (empty) as a missing value.
@@ -196,6 +197,19 @@ mod tests {
         assert_eq!(
             table(&flock[..1], false, false, 0),
             "NAME   STATE  AGE\ndolly  ready  0s\n"
+        );
+    }
+
+    #[test]
+    fn control_characters_reach_no_terminal() {
+        let evil = Sheep("dolly\u{1b}[2J\nready", None);
+        let all = table(std::slice::from_ref(&evil), true, false, 0) + &page(&evil, false, 0);
+        assert!(all.contains("dolly?[2J ready"), "{all}");
+        assert!(!all.contains('\u{1b}'), "{all}");
+        assert!(
+            json(&evil.0)
+                .expect("json")
+                .contains(r"dolly\u001b[2J\nready")
         );
     }
 

@@ -2,13 +2,16 @@
 //! `drover reference`.
 
 use super::exit;
+use drover_core::rules::access::{Role, Verb};
 use std::fmt::Write as _;
 
 /// What scripts may rely on.
 const OUTPUT: &str = "## Output\n\n\
 `-o json` is for scripts: a list is an array, one thing an object, `events --follow` one object a line. Names are \
 snake_case, stay, and end in their unit (`_ms`, `_unix_ms`, `_bytes`, `_micro_usd_per_hour`, `_permille`); every field is \
-always there, and a value that is not known is `null`, never 0. `-o yaml` has the same structure. All names stand in \
+always there, and a value that is not known is `null`, never 0. `-o yaml` has the same structure. The one exception is \
+`drover plan`: its JSON is the plan's file as it replays, with the planner's own names, where money (`cost`, `price`) is \
+micro-USD per hour, `cpu` milli-CPU, `memory` bytes, and moments and durations are ms. All other names stand in \
 `coordinator/tests/snapshots/cli__json_*.snap`, which a test holds to the binary. Tables are for people and may change.\n\n";
 
 /// The page.
@@ -19,10 +22,25 @@ pub fn markdown(root: clap::Command) -> String {
     );
     let _ = writeln!(text, "{}\n", exit::HELP);
     text.push_str(OUTPUT);
+    roles(&mut text);
     let mut root = root;
     root.build();
     verb(&mut text, &root, "");
     text
+}
+
+/// Who may do what, from the table that the gate asks.
+fn roles(text: &mut String) {
+    text.push_str(
+        "## Roles\n\nA context's certificate carries a role (`drover certificates issue --role`). Each may also do what \
+         the one above it may; the coordinator refuses the rest.\n\n",
+    );
+    for role in Role::ALL {
+        let own = Verb::ALL.into_iter().filter(|verb| verb.needs() == role);
+        let says: Vec<_> = own.map(Verb::says).collect();
+        let _ = writeln!(text, "- `{}`: {}.", role.as_str(), says.join("; "));
+    }
+    text.push('\n');
 }
 
 fn verb(text: &mut String, command: &clap::Command, above: &str) {

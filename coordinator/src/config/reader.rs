@@ -1,6 +1,6 @@
 //! Reads a TOML table key by key and collects every problem with its line, so that one run tells them all.
 //!
-//! Called by `config`. Knows TOML, not what the keys mean.
+//! Called by `config`, and by `adapters::cloud` for its own file. Knows TOML, not what the keys mean.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,20 +27,20 @@ pub struct Problem {
 
 /// Problems found so far, with the text that lines are counted in.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     text: &'a str,
     problems: RefCell<Vec<Problem>>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    fn new(text: &'a str) -> Self {
         Self {
             text,
             problems: RefCell::new(Vec::new()),
         }
     }
 
-    pub(super) fn report(
+    pub(crate) fn report(
         &self,
         at: usize,
         key: impl Into<String>,
@@ -56,22 +56,60 @@ impl<'a> Reader<'a> {
         });
     }
 
-    pub(super) fn into_problems(self) -> Vec<Problem> {
+    /// Something was found at this key or below it.
+    pub(crate) fn blames(&self, key: &str) -> bool {
+        let problems = self.problems.borrow();
+        problems.iter().any(|problem| problem.key.starts_with(key))
+    }
+
+    fn into_problems(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|problem| problem.line);
         problems
     }
 }
 
+/// Reads a TOML text with `read`, which finishes every section below the root.
+///
+/// # Errors
+/// All that is wrong with it, by line.
+pub(crate) fn read<T>(text: &str, read: impl FnOnce(&Section<'_>) -> T) -> Result<T, Vec<Problem>> {
+    let reader = Reader::new(text);
+    let (table, broken) = DeTable::parse_recoverable(text);
+    if !broken.is_empty() {
+        for error in broken {
+            let span = error.span().unwrap_or_default();
+            let (message, fix) = match (error.message(), text.get(span.clone())) {
+                ("duplicate key", Some(key)) => (
+                    format!("{key} stands twice in its table"),
+                    "keep one of the two",
+                ),
+                (other, _) => (other.to_owned(), "write TOML: key = \"value\""),
+            };
+            reader.report(span.start, "", message, fix);
+        }
+        return Err(reader.into_problems());
+    }
+    let root = Section::root(&reader, table.get_ref());
+    let found = read(&root);
+    root.finish();
+    let problems = reader.into_problems();
+    if problems.is_empty() {
+        Ok(found)
+    } else {
+        Err(problems)
+    }
+}
+
 /// A value with where it stands.
 #[derive(Debug, Clone)]
-pub(super) struct At<T> {
-    pub(super) value: T,
-    pub(super) offset: usize,
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) offset: usize,
 }
 
 /// One table while it is read. [`Section::finish`] refuses what nobody asked for.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     reader: &'a Reader<'a>,
     path: String,
     offset: usize,
@@ -81,7 +119,7 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn root(reader: &'a Reader<'a>, table: &'a DeTable<'a>) -> Self {
+    fn root(reader: &'a Reader<'a>, table: &'a DeTable<'a>) -> Self {
         Self::at(reader, String::new(), 0, Some(table))
     }
 
@@ -101,12 +139,22 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// What is wrong was reported already, here or below.
+    pub(crate) fn blames(&self, key: &str) -> bool {
+        self.reader.blames(key)
+    }
+
+    /// Its name with those above it; empty for the root.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Where the section begins.
-    pub(super) fn offset(&self) -> usize {
+    pub(crate) fn offset(&self) -> usize {
         self.offset
     }
 
-    pub(super) fn key(&self, key: &str) -> String {
+    pub(crate) fn key(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
         } else {
@@ -114,18 +162,18 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(super) fn report(&self, offset: usize, key: &str, message: &str, fix: &str) {
+    pub(crate) fn report(&self, offset: usize, key: &str, message: &str, fix: &str) {
         self.reader.report(offset, self.key(key), message, fix);
     }
 
     /// The key is there, whatever it holds.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.table
             .is_some_and(|table| table.iter().any(|(name, _)| name.get_ref().as_ref() == key))
     }
 
     /// Unknown keys are not reported: too little is known to tell which they are.
-    pub(super) fn accept_all(&self) {
+    pub(crate) fn accept_all(&self) {
         self.lenient.set(true);
     }
 
@@ -144,7 +192,7 @@ impl<'a> Section<'a> {
     }
 
     /// A text.
-    pub(super) fn text(&self, key: &'static str, fix: &str) -> Option<At<String>> {
+    pub(crate) fn text(&self, key: &'static str, fix: &str) -> Option<At<String>> {
         let value = self.value(key)?;
         let Some(text) = value.get_ref().as_str() else {
             self.wrong(key, &value.span(), value.get_ref(), fix);
@@ -160,8 +208,18 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// A text that may be empty.
+    pub(crate) fn loose_text(&self, key: &'static str, fix: &str) -> Option<String> {
+        let value = self.value(key)?;
+        let found = value.get_ref().as_str().map(str::to_owned);
+        if found.is_none() {
+            self.wrong(key, &value.span(), value.get_ref(), fix);
+        }
+        found
+    }
+
     /// A duration within a range; numbers are refused for want of a unit.
-    pub(super) fn duration(
+    pub(crate) fn duration(
         &self,
         key: &'static str,
         within: std::ops::RangeInclusive<Duration>,
@@ -198,7 +256,7 @@ impl<'a> Section<'a> {
     }
 
     /// A list of texts.
-    pub(super) fn texts(&self, key: &'static str, fix: &str) -> Option<Vec<At<String>>> {
+    pub(crate) fn texts(&self, key: &'static str, fix: &str) -> Option<Vec<At<String>>> {
         let value = self.value(key)?;
         let Some(items) = value.get_ref().as_array() else {
             self.wrong(key, &value.span(), value.get_ref(), fix);
@@ -223,11 +281,26 @@ impl<'a> Section<'a> {
     }
 
     /// A whole number within a range.
-    pub(super) fn count(
+    pub(crate) fn count(
         &self,
         key: &'static str,
         within: std::ops::RangeInclusive<u32>,
     ) -> Option<At<u32>> {
+        let at = self.number(key, (*within.start()).into()..=(*within.end()).into())?;
+        // Within the range, so it fits.
+        let value = u32::try_from(at.value).ok()?;
+        Some(At {
+            value,
+            offset: at.offset,
+        })
+    }
+
+    /// A whole number within a wide range.
+    pub(crate) fn number(
+        &self,
+        key: &'static str,
+        within: std::ops::RangeInclusive<u64>,
+    ) -> Option<At<u64>> {
         let value = self.value(key)?;
         let start = value.span().start;
         let fix = format!(
@@ -239,7 +312,7 @@ impl<'a> Section<'a> {
             self.wrong(key, &value.span(), value.get_ref(), &fix);
             return None;
         };
-        match u32::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
+        match u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
             Ok(found) if within.contains(&found) => Some(At {
                 value: found,
                 offset: start,
@@ -252,7 +325,7 @@ impl<'a> Section<'a> {
     }
 
     /// An amount of money, as a number of USD; micro-USD.
-    pub(super) fn usd(&self, key: &'static str) -> Option<u64> {
+    pub(crate) fn usd(&self, key: &'static str) -> Option<u64> {
         let value = self.value(key)?;
         let found = values::usd(value.get_ref());
         if let Err(message) = &found {
@@ -263,7 +336,7 @@ impl<'a> Section<'a> {
     }
 
     /// A text that `read` understands.
-    pub(super) fn parsed<T>(
+    pub(crate) fn parsed<T>(
         &self,
         key: &'static str,
         example: &str,
@@ -281,7 +354,7 @@ impl<'a> Section<'a> {
     }
 
     /// A number or a text in percent.
-    pub(super) fn quota(&self, key: &'static str) -> Option<drover_core::model::Quota> {
+    pub(crate) fn quota(&self, key: &'static str) -> Option<drover_core::model::Quota> {
         let value = self.value(key)?;
         let found = values::quota(value.get_ref());
         if let Err(message) = &found {
@@ -292,7 +365,7 @@ impl<'a> Section<'a> {
     }
 
     /// Free names to values, such as labels or prices; `read` says why a value is none.
-    pub(super) fn map<T>(
+    pub(crate) fn map<T>(
         &self,
         key: &'static str,
         fix: &str,
@@ -321,7 +394,7 @@ impl<'a> Section<'a> {
     }
 
     /// One of some words.
-    pub(super) fn choice<T: Copy>(
+    pub(crate) fn choice<T: Copy>(
         &self,
         key: &'static str,
         choices: &[(&str, T)],
@@ -346,7 +419,7 @@ impl<'a> Section<'a> {
     }
 
     /// A table, empty when it is not there.
-    pub(super) fn section(&self, key: &'static str) -> Section<'a> {
+    pub(crate) fn section(&self, key: &'static str) -> Section<'a> {
         let path = self.key(key);
         let Some(value) = self.value(key) else {
             return Self::at(self.reader, path, self.offset, None);
@@ -360,7 +433,7 @@ impl<'a> Section<'a> {
     }
 
     /// A list of tables.
-    pub(super) fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
+    pub(crate) fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
         let path = self.key(key);
         let fix = format!("write tables: [[{path}]]");
         let Some(value) = self.value(key) else {
@@ -386,7 +459,7 @@ impl<'a> Section<'a> {
     }
 
     /// Refuses keys that were never asked for.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         if self.lenient.get() {
             return;
         }

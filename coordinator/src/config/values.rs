@@ -116,7 +116,7 @@ pub(super) fn usd(value: &DeValue<'_>) -> Result<u64, String> {
 }
 
 /// Any text.
-pub(super) fn any_text(value: &DeValue<'_>) -> Result<String, String> {
+pub(crate) fn any_text(value: &DeValue<'_>) -> Result<String, String> {
     value
         .as_str()
         .map(str::to_owned)

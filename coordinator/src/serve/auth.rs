@@ -8,7 +8,7 @@ use crate::ports::clock::Clock;
 use crate::ports::store::Store;
 use crate::records::keys;
 use drover_core::model::NodeId;
-use drover_core::rules::access::Role;
+use drover_core::rules::access::{Role, Verb};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -80,16 +80,28 @@ fn needs(path: &str) -> Option<Needs> {
     }
 }
 
-fn role(method: &str) -> Role {
-    match method {
+/// What a method of the admin service does; `None`: it is not listed.
+fn verb(method: &str) -> Option<Verb> {
+    Some(match method {
         "Status" | "ListNodes" | "GetNode" | "ListPools" | "GetPool" | "ListRequests"
-        | "GetRequest" | "ListDemand" | "Plan" | "Explain" | "Events" => Role::Viewer,
-        "CordonNode" | "UncordonNode" | "DrainNode" | "CancelDrain" | "CreateRequest"
-        | "ExtendRequest" | "CancelRequest" | "PausePool" | "ResumePool" | "Freeze" => {
-            Role::Operator
-        }
-        _ => Role::Admin,
-    }
+        | "GetRequest" | "ListDemand" | "Plan" | "Explain" | "Events" => Verb::Look,
+        "CordonNode" | "UncordonNode" | "DrainNode" | "CancelDrain" => Verb::ChangeNode,
+        "CreateRequest" | "ExtendRequest" | "CancelRequest" => Verb::ChangeRequest,
+        "PausePool" | "ResumePool" => Verb::PausePool,
+        "Freeze" => Verb::Freeze,
+        "Thaw" => Verb::Thaw,
+        "SetPoolMode" | "SetPoolLimits" => Verb::ChangePool,
+        "Approve" => Verb::Approve,
+        "CreateToken" | "ListTokens" | "RevokeToken" => Verb::Tokens,
+        "RevokeNode" | "IssueAdminCertificate" => Verb::Certificates,
+        "Backup" => Verb::Backup,
+        "ListAudit" => Verb::Audit,
+        _ => return None,
+    })
+}
+
+fn role(method: &str) -> Role {
+    verb(method).map_or(Role::Admin, Verb::needs)
 }
 
 /// The gate.
@@ -242,6 +254,7 @@ mod tests {
             };
             seen += 1;
             assert_eq!(Some(role(method)), section, "{method}");
+            assert!(verb(method).is_some(), "{method} is in no line of the docs");
         }
         assert!(seen > 25, "{seen}");
     }

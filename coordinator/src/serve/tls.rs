@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -27,6 +27,9 @@ use tonic::transport::server::Connected;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Handshakes at once; more wait in the listen queue.
 const HANDSHAKES: usize = 512;
+
+/// Handshakes that came to nothing are told at most this often.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// Why the port cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -181,6 +184,36 @@ impl AsyncWrite for Connection {
     }
 }
 
+/// Handshakes that came to nothing: one line for all of them in a while, whatever a peer does.
+#[derive(Debug, Default)]
+struct Lost {
+    /// When it was last told, and how many came to nothing since.
+    told: Mutex<(Option<Instant>, u64)>,
+}
+
+impl Lost {
+    /// Counts one; the count when it is time to tell it.
+    fn count(&self, now: Instant) -> Option<u64> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.1 += 1;
+        if told.0.is_some_and(|at| now.duration_since(at) < QUIET) {
+            return None;
+        }
+        told.0 = Some(now);
+        Some(std::mem::take(&mut told.1))
+    }
+
+    fn tell(&self, peer: SocketAddr) {
+        if let Some(handshakes) = self.count(Instant::now()) {
+            tracing::warn!(
+                handshakes,
+                last_peer = %peer,
+                "TLS handshakes came to nothing; the log level debug tells each"
+            );
+        }
+    }
+}
+
 /// Connections whose handshake is done. A slow or hostile peer holds nobody else up. Accepting ends when the stream
 /// is dropped.
 pub fn incoming(
@@ -190,6 +223,7 @@ pub fn incoming(
     let (sender, receiver) = mpsc::channel(64);
     tokio::spawn(async move {
         let acceptor = TlsAcceptor::from(config);
+        let lost = Arc::new(Lost::default());
         let room = Arc::new(Semaphore::new(HANDSHAKES));
         loop {
             let Ok(place) = room.clone().acquire_owned().await else {
@@ -208,7 +242,7 @@ pub fn incoming(
                     continue;
                 }
             };
-            let (acceptor, sender) = (acceptor.clone(), sender.clone());
+            let (acceptor, sender, lost) = (acceptor.clone(), sender.clone(), lost.clone());
             tokio::spawn(async move {
                 let done = tokio::time::timeout(HANDSHAKE, handshake(acceptor, tcp, address)).await;
                 drop(place);
@@ -217,11 +251,17 @@ pub fn incoming(
                         // The server is stopping: nobody takes it.
                         let _ = sender.send(Ok(connection)).await;
                     }
-                    Ok(Err(error)) => tracing::info!(
-                        peer = %address, error = &error as &dyn std::error::Error,
-                        "handshake refused"
-                    ),
-                    Err(_) => tracing::info!(peer = %address, "handshake took too long"),
+                    Ok(Err(error)) => {
+                        tracing::debug!(
+                            peer = %address, error = &error as &dyn std::error::Error,
+                            "handshake refused"
+                        );
+                        lost.tell(address);
+                    }
+                    Err(_) => {
+                        tracing::debug!(peer = %address, "handshake took too long");
+                        lost.tell(address);
+                    }
                 }
             });
         }
@@ -252,4 +292,21 @@ async fn handshake(
             certificate,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_hundred_lost_handshakes_are_one_line_a_minute() {
+        let lost = Lost::default();
+        let start = Instant::now();
+        let told: Vec<u64> = (0..500)
+            .filter_map(|i| lost.count(start + Duration::from_millis(i)))
+            .collect();
+        assert_eq!(told, [1]);
+        assert_eq!(lost.count(start + QUIET), Some(500));
+        assert_eq!(lost.count(start + QUIET), None);
+    }
 }

@@ -1,4 +1,4 @@
-//! Who may do what: roles of people, and what each verb needs. Called by the service's gate and by the CLI's help.
+//! Who may do what: roles of people, and what each verb needs. Called by the service's gate and by the CLI's reference.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,11 +38,65 @@ pub enum Verb {
     Tokens,
     /// Certificates of people and nodes.
     Certificates,
-    /// Backup and restore.
+    /// Make a backup.
     Backup,
+    /// Read the audit log.
+    Audit,
+}
+
+impl Role {
+    /// All, from the least.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+
+    /// As people write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
 }
 
 impl Verb {
+    /// All, by the role that they need.
+    pub const ALL: [Self; 12] = [
+        Self::Look,
+        Self::ChangeNode,
+        Self::ChangeRequest,
+        Self::PausePool,
+        Self::Freeze,
+        Self::Thaw,
+        Self::ChangePool,
+        Self::Approve,
+        Self::Tokens,
+        Self::Certificates,
+        Self::Backup,
+        Self::Audit,
+    ];
+
+    /// What it is, for people.
+    #[must_use]
+    pub const fn says(self) -> &'static str {
+        match self {
+            Self::Look => {
+                "look at the fleet: status, nodes, pools, requests, demand, plans, reasons, events"
+            }
+            Self::ChangeNode => "cordon, uncordon, drain a node, cancel its drain",
+            Self::ChangeRequest => "create, extend, cancel a request",
+            Self::PausePool => "pause and resume a pool",
+            Self::Freeze => "freeze a pool or the fleet",
+            Self::Thaw => "thaw what is frozen",
+            Self::ChangePool => "change a pool's mode and limits",
+            Self::Approve => "approve an act that waits for a person",
+            Self::Tokens => "make, list and revoke join tokens",
+            Self::Certificates => "issue certificates of people, revoke those of nodes",
+            Self::Backup => "make a backup",
+            Self::Audit => "read the audit log",
+        }
+    }
+
     /// The least role that may.
     #[must_use]
     pub const fn needs(self) -> Role {
@@ -56,7 +110,8 @@ impl Verb {
             | Self::Approve
             | Self::Tokens
             | Self::Certificates
-            | Self::Backup => Role::Admin,
+            | Self::Backup
+            | Self::Audit => Role::Admin,
         }
     }
 }
@@ -87,7 +142,9 @@ mod tests {
             (Verb::Tokens, false, false),
             (Verb::Certificates, false, false),
             (Verb::Backup, false, false),
+            (Verb::Audit, false, false),
         ] {
+            assert!(Verb::ALL.contains(&verb), "{verb:?}");
             assert_eq!(Role::Viewer.may(verb), viewer, "{verb:?}");
             assert_eq!(Role::Operator.may(verb), operator, "{verb:?}");
             assert!(Role::Admin.may(verb), "{verb:?}");

@@ -1,111 +1,95 @@
-//! Configuration of `drover sim-cloud`.
+//! Configuration of `drover sim-cloud`, and of the world that a coordinator embeds: what the files hold, and how they are
+//! loaded. `read` reads them key by key; `docs/sim-cloud.md` is the contract for the keys.
+//!
+//! Called by `app`. Starts nothing.
 
+use super::read;
+use crate::config::{Problem, render};
 use crate::world::WorldSpec;
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The file.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CloudConfig {
     /// Address of the cloud's gRPC service: loopback, since it has no TLS.
-    #[serde(default = "listen")]
     pub listen: SocketAddr,
     /// Address of the metadata service (one path per instance); loopback.
-    #[serde(default = "metadata")]
     pub metadata: SocketAddr,
     /// Fixes boot delays and instance ids.
-    #[serde(default)]
     pub seed: u64,
     /// Folder with one subfolder per instance.
     pub work_dir: PathBuf,
     /// What an instance is started as; absent: instances are only records.
-    #[serde(default)]
     pub instance: Option<InstanceCommand>,
     /// Groups.
-    #[serde(flatten)]
     pub world: WorldSpec,
-}
-
-fn listen() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 7900))
-}
-
-fn metadata() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 7901))
 }
 
 /// A process per instance. In every text `{id} {dir} {group} {region} {zone} {type} {gpus} {gpu_model} {metadata}` and
 /// `{var.NAME}` (the group's `vars`) are replaced.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceCommand {
     /// Program and arguments.
     pub command: Vec<String>,
     /// Environment added.
-    #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Files written into the instance's folder before the start: name to text.
-    #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Folder, within the instance's, whose file names are the pids of its jobs: they end with the instance.
-    #[serde(default = "jobs")]
     pub jobs_dir: String,
 }
 
-fn jobs() -> String {
-    "jobs".to_owned()
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CloudConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What it says is wrong.
+    #[error("{}", render(path, problems))]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// All of it, by line.
+        problems: Vec<Problem>,
+    },
 }
 
-/// Why the file cannot be used; all problems at once.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {}", path.display(), problems.join("; "))]
-pub struct CloudConfigError {
-    /// File.
-    pub path: PathBuf,
-    /// Each names the field and the fix.
-    pub problems: Vec<String>,
+fn load<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>,
+) -> Result<T, CloudConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| CloudConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(&text).map_err(|problems| CloudConfigError::Wrong {
+        path: path.to_owned(),
+        problems,
+    })
 }
 
 impl CloudConfig {
     /// Reads and checks the file.
     ///
     /// # Errors
-    /// Unreadable, not TOML, an unknown key, or a value that cannot be.
+    /// Unreadable, or all that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, CloudConfigError> {
-        let fail = |problems| CloudConfigError {
-            path: path.to_owned(),
-            problems,
-        };
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| fail(vec![format!("cannot be read: {e}")]))?;
-        let config: Self = toml::from_str(&text).map_err(|e| fail(vec![e.to_string()]))?;
-        let mut problems: Vec<String> = config
-            .world
-            .errors()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        for (key, address) in [("listen", config.listen), ("metadata", config.metadata)] {
-            if !address.ip().is_loopback() {
-                problems.push(format!(
-                    "{key}: {address} is not a loopback address, and the cloud has no TLS"
-                ));
-            }
-        }
-        if config
-            .instance
-            .as_ref()
-            .is_some_and(|i| i.command.is_empty())
-        {
-            problems.push("instance.command: is empty: name the program".to_owned());
-        }
-        if problems.is_empty() {
-            Ok(config)
-        } else {
-            Err(fail(problems))
-        }
+        load(path, read::cloud)
     }
+}
+
+/// Reads and checks the file of an embedded world: only groups.
+///
+/// # Errors
+/// Unreadable, or all that is wrong with it.
+pub fn load_world(path: &Path) -> Result<WorldSpec, CloudConfigError> {
+    load(path, read::world)
 }

@@ -2,15 +2,14 @@
 
 use crate::adapters::actuate::sim::SimCloud;
 use crate::adapters::actuate::static_hosts::StaticHosts;
-use crate::adapters::cloud::Engine;
+use crate::adapters::cloud::{Engine, load_world};
 use crate::config::Config;
 use crate::ports::actuate::Actuator;
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
-use crate::world::WorldSpec;
 use anyhow::{Context as _, Result, bail};
 use drover_core::model::PoolKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Seed of an embedded cloud: its ids and delays are the same at every start.
@@ -63,7 +62,7 @@ fn sim(config: &Config, kept: &mut Kept) -> Result<SimCloud> {
     let engine = match &kept.world {
         Some((path, engine)) if path == world => engine.clone(),
         _ => {
-            let engine = Engine::new(read_world(world)?, SEED, None);
+            let engine = Engine::new(load_world(world)?, SEED, None);
             let living = engine.clone();
             tokio::spawn(async move { living.run().await });
             kept.world = Some((world.clone(), engine.clone()));
@@ -71,18 +70,6 @@ fn sim(config: &Config, kept: &mut Kept) -> Result<SimCloud> {
         }
     };
     Ok(SimCloud::embedded(engine, &config.pools))
-}
-
-fn read_world(path: &Path) -> Result<WorldSpec> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let spec: WorldSpec =
-        toml::from_str(&text).with_context(|| format!("{} is no world", path.display()))?;
-    let errors: Vec<String> = spec.errors().iter().map(ToString::to_string).collect();
-    if !errors.is_empty() {
-        bail!("{}: {}", path.display(), errors.join("; "));
-    }
-    Ok(spec)
 }
 
 #[cfg(feature = "aws")]

@@ -1,6 +1,7 @@
 //! Pages for people: names with values, tables and lines below headings. Pure; used through `output`.
 
 use super::table::{Tabled, table};
+use crate::cli::exit::printable;
 use std::fmt::Write as _;
 
 /// What can be shown alone, for people.
@@ -21,13 +22,14 @@ impl Page {
     /// "Name:  value"; nothing is written when the value is missing.
     pub fn line<V: ToString>(&mut self, name: &str, value: Option<V>) {
         if let Some(value) = value {
-            self.pending.push((name.to_owned(), value.to_string()));
+            self.pending
+                .push((name.to_owned(), printable(&value.to_string())));
         }
     }
-    /// A line as it is.
+    /// A line as it is, but printable.
     pub fn text(&mut self, line: &str) {
         self.flush();
-        let _ = writeln!(self.text, "{line}");
+        let _ = writeln!(self.text, "{}", printable(line));
     }
     /// A table below a heading; nothing is written when it is empty.
     pub fn table<T: Tabled>(&mut self, heading: &str, items: &[T], now_unix_ms: u64) {
@@ -48,7 +50,7 @@ impl Page {
         self.flush();
         let _ = write!(self.text, "\n{heading}:\n");
         for line in lines {
-            let _ = writeln!(self.text, "  {line}");
+            let _ = writeln!(self.text, "  {}", printable(line));
         }
     }
     fn flush(&mut self) {

@@ -4,7 +4,7 @@
 use super::view::RequestView;
 use crate::cli::connect::Admin;
 use crate::cli::duration;
-use crate::cli::exit::CliError;
+use crate::cli::exit::{CliError, printable};
 use crate::cli::output::{Out, say};
 use drover_proto::v1;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -150,7 +150,7 @@ impl Progress {
         // A served one whose node was taken away says why; one that is only held for a while need not.
         let waits = request.state != "served" || request.units_unavailable > 0;
         let reason = match request.reasons.first() {
-            Some(reason) if waits => format!(": {reason}"),
+            Some(reason) if waits => format!(": {}", printable(reason)),
             _ => String::new(),
         };
         if let Some(bar) = &self.bar {
