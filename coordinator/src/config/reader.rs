@@ -2,6 +2,8 @@
 //!
 //! Called by `config`, and by `adapters::cloud` for its own file. Knows TOML, not what the keys mean.
 
+mod nearest;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,6 +13,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::values;
+use nearest::nearest;
 
 /// One thing wrong with a config file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -482,28 +485,4 @@ fn article(kind: &str) -> String {
         Some(b'a' | b'e' | b'i' | b'o' | b'u') => format!("an {kind}"),
         _ => format!("a {kind}"),
     }
-}
-
-/// The known key at an edit distance of at most 2.
-fn nearest<'k>(text: &str, known: &[&'k str]) -> Option<&'k str> {
-    let (distance, key) = known
-        .iter()
-        .map(|key| (edits(text.as_bytes(), key.as_bytes()), *key))
-        .min()?;
-    (distance <= 2).then_some(key)
-}
-
-/// Levenshtein's distance, one row at a time.
-fn edits(left: &[u8], right: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }
