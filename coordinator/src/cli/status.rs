@@ -24,6 +24,7 @@ pub struct StatusView {
     pub nodes_ready: u32,
     pub nodes_unreachable: u32,
     pub nodes_coming: u32,
+    pub nodes_missed: u32,
     pub gpus: u32,
     pub gpus_busy: u32,
     pub requests_pending: u32,
@@ -61,6 +62,7 @@ impl From<v1::StatusReply> for StatusView {
             nodes_ready: s.nodes_ready,
             nodes_unreachable: s.nodes_unreachable,
             nodes_coming: s.nodes_coming,
+            nodes_missed: s.nodes_missed,
             gpus: s.gpus,
             gpus_busy: s.gpus_busy,
             requests_pending: s.requests_pending,
@@ -112,6 +114,7 @@ impl Sheet for StatusView {
         for (count, word) in [
             (self.nodes_coming, "coming"),
             (self.nodes_unreachable, "unreachable"),
+            (self.nodes_missed, "never joined"),
         ] {
             if count > 0 {
                 nodes.push_str(&format!(", {count} {word}"));

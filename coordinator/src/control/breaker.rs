@@ -7,8 +7,8 @@ use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::tx::Tx;
 use crate::config::Control as Config;
-use crate::records::{ApprovalRecord, BreakerRecord, DrainStep, Then};
-use drover_core::model::{Lifecycle, Millis, NodeId, PoolId, UnixMs};
+use crate::records::{ApprovalRecord, BreakerRecord, DrainRecord, DrainStep, Then};
+use drover_core::model::{Lifecycle, Millis, NodeId, PoolId, PoolKind, UnixMs};
 use drover_core::rules::breaker::{APPROVAL_LIFE, Done, Limits, Verdict, forget, judge};
 
 /// An approval that nobody gave is forgotten after this.
@@ -98,6 +98,7 @@ impl Control {
                 pool: pool.clone(),
                 nodes: Vec::new(),
                 message: String::new(),
+                why: String::new(),
                 since: round.now,
                 approved: None,
             },
@@ -112,9 +113,8 @@ impl Control {
         if record.nodes.len() == known {
             return;
         }
-        let count = record.nodes.len();
-        let noun = if count == 1 { "node" } else { "nodes" };
-        record.message = format!("the breaker holds {count} {noun} ({why})");
+        record.why = why.to_owned();
+        record.message = self.would(&record);
         if open.is_none() {
             tx.event(Happening::ApprovalNeeded {
                 pool: pool.clone(),
@@ -126,7 +126,22 @@ impl Control {
         tx.put_approval(&round.ledger, &id, record);
     }
 
-    /// Forgets approvals that are over, and those whose nodes are gone.
+    /// What an approval allows: "terminate 3 nodes of pool big (5 of big went within 10 min, at most 5 may)".
+    fn would(&self, record: &ApprovalRecord) -> String {
+        let kind = self.config.pool(&record.pool).map(|pool| pool.kind());
+        let verb = match kind {
+            Some(PoolKind::Static) => "power off",
+            _ => "terminate",
+        };
+        let count = record.nodes.len();
+        let noun = if count == 1 { "node" } else { "nodes" };
+        format!(
+            "{verb} {count} {noun} of pool {} ({})",
+            record.pool, record.why
+        )
+    }
+
+    /// Forgets approvals that are over, and nodes that nobody means to end any more.
     pub(super) async fn keep_approvals(&mut self, round: &mut Round) -> Result<(), CycleError> {
         let over: Vec<String> = round
             .ledger
@@ -146,6 +161,34 @@ impl Control {
         for id in over {
             let mut tx = Tx::new();
             tx.delete_approval(&round.ledger, &id);
+            self.commit(round, tx).await?;
+        }
+        self.shorten_approvals(round).await
+    }
+
+    /// An approval that waits lists what it would end now: what left meanwhile, or is kept after all, is struck off.
+    async fn shorten_approvals(&mut self, round: &mut Round) -> Result<(), CycleError> {
+        let open: Vec<ApprovalRecord> = round
+            .ledger
+            .approvals
+            .values()
+            .map(|held| held.value.clone())
+            .filter(|approval| approval.approved.is_none())
+            .collect();
+        for mut approval in open {
+            let before = approval.nodes.len();
+            approval.nodes.retain(|id| still_to_go(round, id));
+            if approval.nodes.len() == before {
+                continue;
+            }
+            let mut tx = Tx::new();
+            let id = approval.id.clone();
+            if approval.nodes.is_empty() {
+                tx.delete_approval(&round.ledger, &id);
+            } else {
+                approval.message = self.would(&approval);
+                tx.put_approval(&round.ledger, &id, approval);
+            }
             self.commit(round, tx).await?;
         }
         Ok(())
@@ -174,6 +217,22 @@ fn on_their_way(round: &Round, pool: &PoolId, node: &NodeId) -> Vec<NodeId> {
     std::iter::once(node.clone())
         .chain(others.map(|other| other.id.clone()).filter(|id| id != node))
         .collect()
+}
+
+/// It is there, and being emptied to leave, or nobody speaks for it.
+fn still_to_go(round: &Round, id: &NodeId) -> bool {
+    round.node(id).is_some_and(|node| {
+        let leaves =
+            |drain: &DrainRecord| drain.then == Then::Leave && drain.step < DrainStep::Leaving;
+        !node.joined() || node.drain.as_ref().is_some_and(leaves)
+    })
+}
+
+/// The approval that a node waits for.
+pub(super) fn waits_for<'r>(round: &'r Round, node: &NodeId) -> Option<&'r ApprovalRecord> {
+    let open = round.ledger.approvals.values().map(|held| &held.value);
+    open.filter(|approval| approval.approved.is_none())
+        .find(|approval| approval.nodes.contains(node))
 }
 
 /// Given, and not over.

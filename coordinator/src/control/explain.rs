@@ -20,6 +20,21 @@ pub struct Explanation {
     pub lines: Vec<String>,
 }
 
+impl Explanation {
+    /// The same words once: what the summary says is no line.
+    fn once(mut self) -> Self {
+        let mut said = vec![std::mem::take(&mut self.summary)];
+        for line in std::mem::take(&mut self.lines) {
+            if !said.contains(&line) {
+                said.push(line);
+            }
+        }
+        self.lines = said.split_off(1);
+        self.summary = said.pop().unwrap_or_default();
+        self
+    }
+}
+
 impl Commands {
     /// Explains what a name means: a request, a pool, a node, in this order.
     ///
@@ -97,7 +112,18 @@ fn explain_pool(pool: &PoolView) -> Explanation {
         pool.min,
         pool.max
     )];
-    lines.extend(pool.stopped.iter().cloned());
+    let stops = || pool.stopped.iter().chain(&pool.paused);
+    let frozen = pool
+        .frozen
+        .iter()
+        .map(|freeze| match freeze.reason.as_str() {
+            "" => format!("frozen by {}", freeze.by),
+            why => format!("frozen by {}: {why}", freeze.by),
+        });
+    let mut frozen: Vec<String> = frozen.collect();
+    lines.append(&mut frozen.clone());
+    lines.extend(stops().cloned());
+    lines.extend(pool.holds.iter().cloned());
     lines.extend(
         pool.read_error
             .iter()
@@ -115,13 +141,15 @@ fn explain_pool(pool: &PoolView) -> Explanation {
             ));
         }
     }
-    let first = pool.stopped.first().or(pool.reasons.first());
+    frozen.extend(stops().chain(&pool.reasons).chain(&pool.holds).cloned());
+    let summary = frozen.into_iter().next();
     Explanation {
         kind: "pool",
         name: pool.name.0.clone(),
-        summary: first.cloned().unwrap_or_else(|| "nothing to do".to_owned()),
+        summary: summary.unwrap_or_else(|| "nothing to do".to_owned()),
         lines,
     }
+    .once()
 }
 
 fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
@@ -150,6 +178,7 @@ fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
             drain.reason
         ));
         summary = match (drain.step, blockers.first()) {
+            (DrainStep::Drained, _) if node.reason.starts_with("drained; ") => node.reason.clone(),
             (DrainStep::Drained, _) => "drained: empty, confirmed".to_owned(),
             (DrainStep::Leaving, _) => "leaves".to_owned(),
             (_, Some(first)) => format!("draining, waits: {first}"),
@@ -180,11 +209,8 @@ fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
         lines.push(format!("idle since {}", time(since)));
     }
     if let Some(pool) = node.pool.as_ref().and_then(|pool| view.pool(pool.as_str())) {
-        lines.extend(
-            pool.stopped
-                .iter()
-                .map(|stop| format!("pool {}: {stop}", pool.name)),
-        );
+        let stops = pool.stopped.iter().chain(&pool.paused).chain(&pool.holds);
+        lines.extend(stops.map(|stop| format!("pool {}: {stop}", pool.name)));
     }
     Explanation {
         kind: "node",
@@ -192,4 +218,5 @@ fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
         summary,
         lines,
     }
+    .once()
 }

@@ -1,5 +1,6 @@
 //! What holds the fleet's hand: settling after a start, silent sites, clocks that drift apart, sources that shrink or
-//! fail, freezes, modes; as stops of pools for the planner, and once more before an act.
+//! fail, freezes, modes; as stops of pools for the planner, and once more before an act. The breaker is no stop: drains go
+//! on, and `breaker` holds at the very act.
 //!
 //! Called by the cycle before planning and by `execute`. Only ever takes away.
 
@@ -81,6 +82,15 @@ impl Control {
             });
         }
         stops.extend(own_stops(&settings));
+        // Else its idle nodes would be drained and taken back again and again.
+        if let (Some(said), true) = (
+            self.seen.refused_leaves.get(&pool.name),
+            settings.failed.is_some(),
+        ) {
+            stops.push(Stop::NoRemoval {
+                why: format!("the provider refused to end an instance: {said}"),
+            });
+        }
         if let Some(reading) = round.readings.get(&pool.name) {
             stops.extend(reading.stops.iter().cloned());
         }

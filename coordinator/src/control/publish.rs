@@ -3,21 +3,19 @@
 //! Called at the end of each cycle. Decides nothing.
 
 mod alarms;
+mod pools;
 mod requests;
 
 use super::cycle::{Control, Round};
 use super::fleet::FleetNode;
-use super::input::{Named, coming};
-use super::view::{
-    AssignmentView, DemandView, FleetView, NodeView, PoolView, RequestShown, RequestView,
-};
-use crate::config::PoolConfig;
+use super::input::Named;
+use super::view::{AssignmentView, DemandView, FleetView, NodeView, RequestShown, RequestView};
 use drover_core::model::{
-    Busy, Cordon, Lifecycle, MicroUsd, Mode, NodeId, PlanInput, Planned, PoolId, Reason, Source,
+    Busy, Cordon, Lifecycle, MicroUsd, NodeId, PlanInput, Planned, Reason, Source,
 };
-use drover_core::planner::{render, render_stop};
+use drover_core::planner::render;
 use requests::{held_by, request_view};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Control {
@@ -38,7 +36,7 @@ impl Control {
         let nodes: Vec<NodeView> = round
             .fleet
             .iter()
-            .map(|node| node_view(round, node, &reasons, &held))
+            .map(|node| node_view(round, node, &reasons, &held, self.waits(round, node)))
             .collect();
         let pools = self.pool_views(round, planned);
         let requests: Vec<RequestView> = round
@@ -108,6 +106,18 @@ impl Control {
         let _ = self.views.send_replace(Arc::new(view));
     }
 
+    /// What a drained node, or an instance that never joined, waits for.
+    fn waits(&self, round: &Round, node: &FleetNode) -> Option<String> {
+        if node.lifecycle == Lifecycle::Drained {
+            let approval = super::breaker::waits_for(round, &node.id)?;
+            let id = &approval.id;
+            return Some(format!(
+                "drained; its removal waits for `drover approve {id}`"
+            ));
+        }
+        self.fate(round, node)
+    }
+
     fn tell_impossible(&mut self, round: &mut Round, view: &FleetView) {
         for request in &view.requests {
             let name = &request.record.name;
@@ -123,166 +133,6 @@ impl Control {
             }
         }
     }
-
-    fn pool_views(&self, round: &Round, planned: &Planned) -> Vec<PoolView> {
-        let mut views: Vec<PoolView> = self
-            .config
-            .pools
-            .iter()
-            .map(|pool| self.pool_view(round, pool, planned))
-            .collect();
-        for name in orphans(self, round) {
-            views.push(orphan_view(round, &name));
-        }
-        views
-    }
-
-    fn pool_view(&self, round: &Round, pool: &PoolConfig, planned: &Planned) -> PoolView {
-        let (settings, _) = round.ledger.pool(&pool.name);
-        let reading = round.readings.get(&pool.name);
-        let mine: Vec<&FleetNode> = round
-            .fleet
-            .iter()
-            .filter(|node| node.pool.as_ref() == Some(&pool.name))
-            .collect();
-        let count = |which: &dyn Fn(&FleetNode) -> bool| {
-            let found = mine.iter().filter(|node| which(node)).count();
-            u32::try_from(found).unwrap_or(u32::MAX)
-        };
-        let launches: Vec<_> = round
-            .ledger
-            .launches
-            .values()
-            .filter(|held| held.value.pool == pool.name)
-            .map(|held| held.value.clone())
-            .collect();
-        let named: BTreeSet<_> = launches
-            .iter()
-            .filter(|launch| coming(launch) > 0)
-            .flat_map(|launch| launch.instances.clone())
-            .collect();
-        let mut reasons: Vec<String> = planned
-            .report
-            .pools
-            .iter()
-            .filter(|outcome| outcome.pool == pool.name)
-            .flat_map(|outcome| rendered(&outcome.reasons, round))
-            .collect();
-        if let Some(reading) = reading {
-            reasons.extend(reading.warnings.iter().cloned());
-        }
-        let error = self
-            .pools
-            .watch(&pool.name)
-            .and_then(|watch| watch.error.as_ref());
-        PoolView {
-            name: pool.name.clone(),
-            kind: Some(pool.kind()),
-            site: Some(pool.site.clone()),
-            mode: self.mode(round, &pool.name),
-            min: settings.min.unwrap_or(pool.min),
-            max: settings.max.unwrap_or(pool.max),
-            spare: settings.spare.unwrap_or(pool.spare),
-            nodes: count(&|node| node.joined() && node.lifecycle != Lifecycle::Off),
-            ready: count(&FleetNode::is_available),
-            idle: count(&|node| {
-                node.is_ready()
-                    && node.reserved.is_empty()
-                    && matches!(node.busy, Busy::Idle { .. })
-            }),
-            draining: count(&|node| node.drain.is_some()),
-            coming: launches.iter().map(coming).sum(),
-            unreachable: count(&|node| node.joined() && node.unreachable),
-            unmanaged: count(&|node| {
-                !node.joined()
-                    && matches!(node.lifecycle, Lifecycle::Launched | Lifecycle::Leaving)
-                    && node
-                        .instance_id
-                        .as_ref()
-                        .is_some_and(|id| !named.contains(id))
-            }),
-            stopped: self.stops(round, pool).iter().map(render_stop).collect(),
-            frozen: self.freeze_of(round, &pool.name).cloned(),
-            read_error: error.map(|error| error.message.clone()),
-            offerings: reading
-                .map(|reading| {
-                    reading
-                        .offerings
-                        .iter()
-                        .map(|offering| {
-                            let memory = round.ledger.memory.get(&offering.id);
-                            (
-                                offering.clone(),
-                                memory.map(|held| held.value.entry.clone()),
-                            )
-                        })
-                        .collect()
-                })
-                .unwrap_or_default(),
-            reasons,
-            orphaned: false,
-            misses: settings.misses,
-            launches,
-        }
-    }
-}
-
-/// Pools that nodes, launches or settings name and the config does not.
-pub(super) fn orphans(control: &Control, round: &Round) -> BTreeSet<PoolId> {
-    let nodes = round
-        .ledger
-        .nodes
-        .values()
-        .filter_map(|held| held.value.pool.clone());
-    let launches = round
-        .ledger
-        .launches
-        .values()
-        .map(|held| held.value.pool.clone());
-    nodes
-        .chain(launches)
-        .chain(round.ledger.pools.keys().cloned())
-        .filter(|pool| control.config.pool(pool).is_none())
-        .collect()
-}
-
-fn orphan_view(round: &Round, name: &PoolId) -> PoolView {
-    let nodes = round
-        .ledger
-        .nodes
-        .values()
-        .filter(|held| held.value.pool.as_ref() == Some(name))
-        .count();
-    PoolView {
-        name: name.clone(),
-        kind: None,
-        site: None,
-        mode: Mode::Observe,
-        min: 0,
-        max: 0,
-        spare: 0,
-        nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
-        ready: 0,
-        idle: 0,
-        draining: 0,
-        coming: 0,
-        unreachable: 0,
-        unmanaged: 0,
-        stopped: vec!["no longer in the config file: reported, never drained".to_owned()],
-        frozen: None,
-        read_error: None,
-        offerings: Vec::new(),
-        reasons: Vec::new(),
-        orphaned: true,
-        misses: 0,
-        launches: round
-            .ledger
-            .launches
-            .values()
-            .filter(|held| held.value.pool == *name)
-            .map(|held| held.value.clone())
-            .collect(),
-    }
 }
 
 fn rendered(reasons: &[Reason], round: &Round) -> Vec<String> {
@@ -297,6 +147,7 @@ fn node_view(
     node: &FleetNode,
     reasons: &BTreeMap<&NodeId, &Reason>,
     held: &BTreeMap<NodeId, Vec<AssignmentView>>,
+    waits: Option<String>,
 ) -> NodeView {
     let known = node.joined() || node.allocatable.gpus > 0;
     let held_gpus = node
@@ -323,6 +174,7 @@ fn node_view(
         foreign: node.pool.is_none(),
         faulty: node.faulty.clone(),
         reason: match reasons.get(&node.id) {
+            _ if waits.is_some() => waits.unwrap_or_default(),
             // A person's drain, in the person's words.
             Some(Reason::CordonedByPerson { who }) if node.drain.is_some() => {
                 let why = node.drain.as_ref().map_or("", |drain| &drain.reason);

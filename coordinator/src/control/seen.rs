@@ -62,6 +62,9 @@ pub struct Seen {
     pub leave_read: BTreeMap<NodeId, u64>,
     /// Instances that were reaped: when, monotonic.
     pub reaped: BTreeMap<InstanceId, Millis>,
+    /// Pools whose provider refused to end an instance, with what it said: nothing more is drained there until the pool
+    /// is resumed.
+    pub refused_leaves: BTreeMap<PoolId, String>,
     /// Orders that were handed to the link: (epoch, generation).
     pub sent: BTreeMap<NodeId, (u64, u64)>,
     /// Units per source in the last good reading.
@@ -105,6 +108,7 @@ impl Seen {
             leave_called: BTreeMap::new(),
             leave_read: BTreeMap::new(),
             reaped: BTreeMap::new(),
+            refused_leaves: BTreeMap::new(),
             sent: BTreeMap::new(),
             units: BTreeMap::new(),
             doubtful: BTreeMap::new(),

@@ -188,8 +188,14 @@ pub struct PoolView {
     pub unreachable: u32,
     /// Instances that no agent speaks for.
     pub unmanaged: u32,
-    /// Who or what stopped it, why; all that apply.
+    /// A person's pause.
+    pub paused: Vec<String>,
+    /// What stopped growth until it is mended: launches that never join, a failure, a group that is not ours.
     pub stopped: Vec<String>,
+    /// What holds for a while: removal, or all on a silent site and on old data.
+    pub holds: Vec<String>,
+    /// Instances that were asked for, run, and did not join in time.
+    pub missed: u32,
     /// Freeze of this pool.
     pub frozen: Option<FreezeRecord>,
     /// The last reading failed: why, and how old what is shown is.

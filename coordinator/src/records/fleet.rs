@@ -126,6 +126,9 @@ pub struct ApprovalRecord {
     pub nodes: Vec<NodeId>,
     /// What would be done.
     pub message: String,
+    /// Why it is not done without a person.
+    #[serde(default)]
+    pub why: String,
     /// Since when.
     pub since: UnixMs,
     /// Approved: by whom, when. Valid for an hour.

@@ -149,7 +149,7 @@ async fn limits_and_modes_are_checked_and_survive() {
         .await
         .expect("paused");
     rig.cycle().await;
-    assert!(rig.view().pool("b").expect("b").stopped[0].contains("price"));
+    assert!(rig.view().pool("b").expect("b").paused[0].contains("price"));
     assert!(matches!(
         rig.commands.pause_pool("admin/ada", "nowhere", "").await,
         Err(CommandError::NotFound { .. })

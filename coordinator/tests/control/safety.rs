@@ -151,7 +151,24 @@ async fn i14_bounded_destruction_asks_a_person() {
     assert!(view.alarms.iter().any(|alarm| alarm.kind == "breaker_open"));
     let waiting = view.approvals[0].clone();
     let held = waiting.nodes.len();
-    assert!(held > 0);
+    assert_eq!(held, 7, "drains went on: one question about all of them");
+    assert!(
+        waiting
+            .message
+            .starts_with("terminate 7 nodes of pool a (3 of a went"),
+        "{}",
+        waiting.message
+    );
+    let asks = format!("drover approve {}", waiting.id);
+    let drained = view.nodes.iter().filter(|node| {
+        node.lifecycle == Lifecycle::Drained
+            && node.reason == format!("drained; its removal waits for `{asks}`")
+    });
+    assert_eq!(drained.count(), 7);
+    let pool = view.pool("a").expect("a");
+    assert!(pool.stopped.is_empty() && pool.paused.is_empty());
+    assert!(pool.holds[0].starts_with("no removal: ") && pool.holds[0].contains(&asks));
+    assert_eq!(rig.events("approval_needed").await.len(), 1);
     rig.commands
         .approve("admin/ada", &waiting.id)
         .await

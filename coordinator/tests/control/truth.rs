@@ -3,6 +3,7 @@
 use crate::rig::{GPUS, Rig, two_pools};
 use drover::control::commands::DrainWish;
 use drover::control::view::{RequestView, UnitState};
+use drover::ports::clock::Clock;
 use drover::records::{DrainPolicy, Then};
 use drover_core::model::{Lifecycle, Millis, NodeId};
 
@@ -158,4 +159,112 @@ async fn status_and_pools_count_the_same_nodes_as_ready() {
     assert_eq!(ready, 1);
     assert_eq!(view.pool("a").expect("a").ready, 1);
     assert_eq!(rig.node("i-000").lifecycle, Lifecycle::Ready);
+}
+
+#[tokio::test]
+async fn the_smallest_fleet_loses_one_node_and_asks_about_the_next() {
+    let text = two_pools().replace("breaker_fleet_percent = 50", "breaker_fleet_percent = 20");
+    let mut rig = Rig::new(&text).await;
+    fleet(&mut rig, 3).await;
+    rig.pass(Millis::minutes(12)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 2, "one of three");
+    let view = rig.view();
+    assert_eq!(
+        view.approvals[0].message,
+        "terminate 2 nodes of pool a (1 node of the fleet went within an hour, at most 1 may (20 %))"
+    );
+    // Work takes what waits back: nobody is asked about it any more.
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    rig.pass(Millis::seconds(10)).await;
+    assert_eq!(rig.shown("job"), "served");
+    assert_eq!(rig.view().approvals[0].nodes.len(), 1);
+}
+
+#[tokio::test]
+async fn a_stop_a_pause_and_a_hold_are_three_things_and_each_is_told_once() {
+    let mut rig = Rig::new(&two_pools()).await;
+    fleet(&mut rig, 1).await;
+    rig.commands
+        .pause_pool("admin/ada", "a", "costs")
+        .await
+        .expect("paused");
+    rig.clock
+        .jump_to(rig.clock.wall().after(Millis::minutes(60)));
+    rig.cycle().await;
+    let view = rig.view();
+    let pool = view.pool("a").expect("a");
+    assert_eq!(pool.paused, ["paused by admin/ada: costs"]);
+    assert!(pool.stopped.is_empty());
+    assert!(
+        pool.holds[0].starts_with("no removal: "),
+        "{:?}",
+        pool.holds
+    );
+    let other = view.pool("b").expect("b");
+    assert!(other.paused.is_empty() && !other.holds.is_empty());
+    let told = rig.commands.explain("a").expect("explained");
+    let mut lines = told.lines.clone();
+    lines.push(told.summary);
+    let all = lines.len();
+    lines.sort();
+    lines.dedup();
+    assert_eq!(lines.len(), all, "{lines:?}");
+}
+
+#[tokio::test]
+async fn the_fleets_freeze_is_one_alarm_and_a_pools_own_is_another() {
+    let mut rig = Rig::new(&two_pools()).await;
+    for pool in [None, Some("b")] {
+        rig.commands
+            .freeze("admin/ada", pool, "careful")
+            .await
+            .expect("frozen");
+    }
+    rig.cycle().await;
+    let view = rig.view();
+    let frozen = view.alarms.iter().filter(|alarm| alarm.kind == "frozen");
+    let subjects: Vec<&str> = frozen.map(|alarm| alarm.subject.as_str()).collect();
+    assert_eq!(subjects, ["", "b"]);
+}
+
+#[tokio::test]
+async fn an_instance_that_missed_its_deadline_says_so_and_what_becomes_of_it() {
+    let text = two_pools().replace("breaker_pool = 100", "breaker_pool = 1");
+    let mut rig = Rig::new(&text).await;
+    rig.ask_with("job", 2, GPUS, |spec| spec.pools = vec!["a".into()])
+        .await;
+    rig.cycle().await;
+    rig.pass(Millis::seconds(10)).await;
+    let ids = rig.cloud.alive("a");
+    assert_eq!(
+        rig.node(&ids[0]).reason,
+        "launched, its agent has not enrolled"
+    );
+    rig.commands
+        .cancel_request("admin/ada", "job")
+        .await
+        .expect("cancelled");
+    rig.pass(Millis::minutes(16)).await;
+    let reason = rig.node(&ids[0]).reason;
+    assert!(
+        reason.starts_with("missed its deadline at 2") && reason.contains("; is removed at 2"),
+        "{reason}"
+    );
+    let view = rig.view();
+    assert_eq!(view.pool("a").expect("a").missed, 2);
+    let alarm = view
+        .alarms
+        .iter()
+        .find(|alarm| alarm.kind == "never_joined");
+    let alarm = alarm.expect("an alarm");
+    assert_eq!(
+        alarm.message,
+        "2 instances never joined and cost 28.80 USD/h"
+    );
+    rig.pass(Millis::minutes(16)).await;
+    let left = rig.cloud.alive("a");
+    assert_eq!(left.len(), 1);
+    let reason = rig.node(&left[0]).reason;
+    assert!(reason.contains("waits for `drover approve a-"), "{reason}");
 }

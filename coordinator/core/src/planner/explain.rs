@@ -240,7 +240,7 @@ pub fn render_stop(stop: &Stop) -> String {
         Stop::Frozen { by, why } => format!("frozen by {by}{}", because(why)),
         Stop::Paused { by, why } => format!("paused by {by}{}", because(why)),
         Stop::NeverJoined { misses } => {
-            format!("paused: never joined ({misses} launches in a row)")
+            format!("stopped: {misses} launches in a row never joined")
         }
         Stop::Failed { failure, why } => {
             format!("stopped: {}{}", failure_name(*failure), because(why))

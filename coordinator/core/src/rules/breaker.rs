@@ -68,16 +68,31 @@ pub fn judge(
     let most = u64::from(limits.per_pool.min(POOL_CEILING));
     if in_pool >= most {
         return Verdict::Ask {
-            why: format!("{in_pool} nodes of {pool} went within 10 min, at most {most} may"),
+            why: match most {
+                0 => format!("none of {pool} goes without a person"),
+                most => format!("{in_pool} of {pool} went within 10 min, at most {most} may"),
+            },
         };
     }
     let in_fleet = done.iter().filter(|d| recent(d, FLEET_WINDOW)).count() as u64;
     let percent = limits.fleet_percent.min(FLEET_CEILING_PERCENT);
     // The share is of the fleet as it was: what went within the hour belongs to it.
-    let most = ((u64::from(fleet) + in_fleet) * u64::from(percent)).div_ceil(100);
+    let most = match percent {
+        0 => 0,
+        // However small the fleet is, one node may go.
+        percent => ((u64::from(fleet) + in_fleet) * u64::from(percent))
+            .div_ceil(100)
+            .max(1),
+    };
     if in_fleet >= most {
         return Verdict::Ask {
-            why: format!("{in_fleet} nodes went within an hour, at most {most} may ({percent} %)"),
+            why: match most {
+                0 => "none goes without a person".to_owned(),
+                most => format!(
+                    "{in_fleet} {} of the fleet went within an hour, at most {most} may ({percent} %)",
+                    if in_fleet == 1 { "node" } else { "nodes" }
+                ),
+            },
         };
     }
     Verdict::Go
@@ -136,7 +151,9 @@ mod tests {
                 "an hour has passed",
             ),
             (acts(10, "p4", minutes_ago(59)), 91, true, "rounded up"),
-            (vec![], 0, false, "no fleet"),
+            (vec![], 0, true, "one may always go"),
+            (acts(1, "p4", minutes_ago(59)), 0, false, "and no second"),
+            (acts(1, "p4", minutes_ago(59)), 2, false, "a tenth of three"),
             (acts(5, "g5", now.0 + 999), 1000, false, "clock went back"),
         ] {
             assert_eq!(go(&done, fleet), wanted, "{case}");

@@ -28,7 +28,10 @@ pub struct PoolView {
     pub unreachable: u32,
     pub unmanaged: u32,
     pub misses: u32,
+    pub missed: u32,
     pub paused: Option<String>,
+    pub stopped: Option<String>,
+    pub holds: Vec<String>,
     pub frozen: Option<FreezeView>,
     pub read_error: Option<String>,
     pub orphaned: bool,
@@ -93,7 +96,10 @@ impl From<v1::Pool> for PoolView {
             unreachable: p.unreachable,
             unmanaged: p.unmanaged,
             misses: p.misses,
+            missed: p.missed,
             paused: text(p.paused),
+            stopped: text(p.stopped),
+            holds: p.holds,
             frozen: p.frozen.map(Into::into),
             read_error: text(p.read_error),
             orphaned: p.orphaned,
@@ -145,12 +151,17 @@ impl PoolView {
     fn status(&self) -> Cell {
         let (word, tone) = if self.frozen.is_some() {
             ("frozen", Tone::Bad)
+        } else if self.stopped.is_some() {
+            ("stopped", Tone::Bad)
         } else if self.paused.is_some() {
             ("paused", Tone::Bad)
         } else if self.read_error.is_some() {
             ("unread", Tone::Bad)
         } else if self.orphaned {
             ("orphaned", Tone::Busy)
+        } else if !self.holds.is_empty() {
+            let removal = self.holds.iter().all(|hold| hold.starts_with("no removal"));
+            (if removal { "no-removal" } else { "held" }, Tone::Busy)
         } else {
             ("ok", Tone::Good)
         };
@@ -168,6 +179,7 @@ impl Tabled for PoolView {
             Column::new("READY", |p, _| format!("{}/{}", p.ready, p.nodes).into()),
             Column::new("IDLE", |p, _| p.idle.into()),
             Column::new("COMING", |p, _| p.coming.into()),
+            Column::new("MISSED", |p, _| p.missed.into()),
             Column::new("DRAINING", |p, _| p.draining.into()),
             Column::new("MIN", |p, _| p.min.into()),
             Column::new("MAX", |p, _| p.max.into()),
@@ -177,7 +189,8 @@ impl Tabled for PoolView {
             Column::wide("UNMANAGED", |p, _| p.unmanaged.into()),
             Column::wide("MISSES", |p, _| p.misses.into()),
             Column::new("REASON", |p, _| {
-                let stopped = p.paused.as_ref().or(p.read_error.as_ref());
+                let stopped = p.stopped.as_ref().or(p.paused.as_ref());
+                let stopped = stopped.or(p.read_error.as_ref()).or(p.holds.first());
                 stopped.or(p.reasons.first()).cloned().into()
             }),
         ]
@@ -207,7 +220,9 @@ impl Sheet for PoolView {
         page.line("Draining", Some(self.draining));
         page.line("Unreachable", Some(self.unreachable));
         page.line("Unmanaged", Some(self.unmanaged));
+        page.line("Never joined", Some(self.missed).filter(|n| *n > 0));
         page.line("Misses", Some(self.misses).filter(|n| *n > 0));
+        page.line("Stopped", self.stopped.as_ref());
         page.line("Paused", self.paused.as_ref());
         page.line("Frozen", self.frozen.as_ref().map(|f| f.sentence(now)));
         page.line("Not read", self.read_error.as_ref());
@@ -215,6 +230,7 @@ impl Sheet for PoolView {
             "Orphaned",
             Some("no longer in the config file").filter(|_| self.orphaned),
         );
+        page.lines("Holds", &self.holds);
         page.lines("Reasons", &self.reasons);
         page.table("Offerings", &self.offerings, now);
         page.table("Launches", &self.launches, now);

@@ -158,6 +158,8 @@ impl Control {
             error.kind,
             FailureKind::Config | FailureKind::Permission | FailureKind::Suspended
         ) {
+            let said = failure.message.clone();
+            self.seen.refused_leaves.insert(leaving.pool.clone(), said);
             let mut tx = Tx::new();
             failures::stop_pool(round, &mut tx, &leaving.pool, &failure);
             self.commit(round, tx).await?;

@@ -130,7 +130,9 @@ impl Happening {
             Self::Adopted { instance, .. } => {
                 format!("{instance} was not launched by this store: adopted")
             }
-            Self::PoolStopped { why, .. } => format!("stopped: {why}"),
+            Self::PoolStopped { pool, why } => {
+                format!("stopped: {why}; `drover pools resume {pool}` lets it grow again")
+            }
             Self::PoolClear { .. } => "no longer stopped".to_owned(),
             Self::PoolPaused { by, why, .. } => because(format!("paused by {by}"), why),
             Self::PoolResumed { by, .. } => format!("resumed by {by}"),

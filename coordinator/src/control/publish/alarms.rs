@@ -1,6 +1,6 @@
 //! Trouble that a person should know, with since when.
 
-use super::orphans;
+use super::pools::{orphans, stopped, tell_missed};
 use crate::control::cycle::{Control, Round};
 use crate::control::events::Happening;
 use crate::control::guard::since;
@@ -19,9 +19,22 @@ impl Control {
         for held in round.ledger.approvals.values() {
             let approval = &held.value;
             if approval.approved.is_none() {
-                let text = format!("{}: `drover approve {}`", approval.message, approval.id);
+                let text = format!(
+                    "{}: `drover approve {}` allows it",
+                    approval.message, approval.id
+                );
                 found.push(("breaker_open", approval.pool.0.clone(), text));
             }
+        }
+        // The fleet's freeze once, under no subject; a pool's own under its name.
+        for held in round.ledger.freezes.values() {
+            let freeze = &held.value;
+            let pool = freeze.pool.as_ref().map(|pool| pool.0.clone());
+            let text = match freeze.reason.as_str() {
+                "" => format!("frozen by {}", freeze.by),
+                why => format!("frozen by {}: {why}", freeze.by),
+            };
+            found.push(("frozen", pool.unwrap_or_default(), text));
         }
         if let Some(why) = &self.seen.refused_config {
             let text = format!("the config file was refused, the last good one is in force: {why}");
@@ -36,14 +49,26 @@ impl Control {
         }
         for pool in &self.config.pools {
             for stop in self.stops(round, pool) {
-                let kind = match &stop {
-                    Stop::NeverJoined { .. } | Stop::Failed { .. } | Stop::NotOurs { .. } => {
-                        "pool_stopped"
-                    }
-                    Stop::Frozen { .. } => "frozen",
-                    _ => continue,
-                };
-                found.push((kind, pool.name.0.clone(), render_stop(&stop)));
+                if matches!(
+                    stop,
+                    Stop::NeverJoined { .. } | Stop::Failed { .. } | Stop::NotOurs { .. }
+                ) {
+                    found.push((
+                        "pool_stopped",
+                        pool.name.0.clone(),
+                        stopped(&pool.name, &stop),
+                    ));
+                }
+            }
+            let tagged = round.readings.get(&pool.name).into_iter();
+            for stop in tagged.flat_map(|reading| &reading.stops) {
+                if matches!(stop, Stop::Frozen { .. }) {
+                    found.push(("frozen", pool.name.0.clone(), render_stop(stop)));
+                }
+            }
+            let missed = self.missed(round, &pool.name);
+            if !missed.is_empty() {
+                found.push(("never_joined", pool.name.0.clone(), tell_missed(&missed)));
             }
             let error = self
                 .pools

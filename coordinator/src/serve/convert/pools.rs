@@ -28,7 +28,10 @@ pub fn pool(view: &PoolView) -> v1::Pool {
         coming: view.coming,
         unreachable: view.unreachable,
         unmanaged: view.unmanaged,
-        paused: view.stopped.join("; "),
+        paused: view.paused.join("; "),
+        stopped: view.stopped.join("; "),
+        holds: view.holds.clone(),
+        missed: view.missed,
         frozen: view.frozen.as_ref().map(freeze),
         read_error: view.read_error.clone().unwrap_or_default(),
         offerings: view

@@ -31,6 +31,7 @@ pub fn status(view: &FleetView, store: (&str, u64), now: UnixMs) -> v1::StatusRe
         gpus: here.iter().filter_map(|node| node.gpus).sum(),
         gpus_busy: here.iter().filter_map(busy).sum(),
         nodes_coming: view.coming,
+        nodes_missed: view.pools.iter().map(|pool| pool.missed).sum(),
         requests_pending: number(pending.count()),
         cost_micro_usd_per_hour: view.cost.0,
         alarms: view

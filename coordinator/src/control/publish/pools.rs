@@ -1,0 +1,307 @@
+//! Pools as they are shown: counts, what stops growth, what holds removal, what never joined.
+//!
+//! Called by `publish`. Decides nothing.
+
+use super::rendered;
+use crate::config::PoolConfig;
+use crate::control::cycle::{Control, Round};
+use crate::control::events::time;
+use crate::control::fleet::FleetNode;
+use crate::control::input::coming;
+use crate::control::view::PoolView;
+use crate::ports::actuate::InstanceState;
+use crate::records::LaunchState;
+use drover_core::model::{Busy, Lifecycle, MicroUsd, Millis, Mode, Planned, PoolId, Stop, UnixMs};
+use drover_core::planner::render_stop;
+use std::collections::BTreeSet;
+
+/// An instance that runs, was asked for, and whose agent did not enrol in time.
+pub(super) struct Missed {
+    price: MicroUsd,
+}
+
+impl Control {
+    pub(super) fn pool_views(&self, round: &Round, planned: &Planned) -> Vec<PoolView> {
+        let mut views: Vec<PoolView> = self
+            .config
+            .pools
+            .iter()
+            .map(|pool| self.pool_view(round, pool, planned))
+            .collect();
+        for name in orphans(self, round) {
+            views.push(orphan_view(round, &name));
+        }
+        views
+    }
+
+    fn pool_view(&self, round: &Round, pool: &PoolConfig, planned: &Planned) -> PoolView {
+        let (settings, _) = round.ledger.pool(&pool.name);
+        let reading = round.readings.get(&pool.name);
+        let mine: Vec<&FleetNode> = round
+            .fleet
+            .iter()
+            .filter(|node| node.pool.as_ref() == Some(&pool.name))
+            .collect();
+        let count = |which: &dyn Fn(&FleetNode) -> bool| {
+            let found = mine.iter().filter(|node| which(node)).count();
+            u32::try_from(found).unwrap_or(u32::MAX)
+        };
+        let launches: Vec<_> = round
+            .ledger
+            .launches
+            .values()
+            .filter(|held| held.value.pool == pool.name)
+            .map(|held| held.value.clone())
+            .collect();
+        let named: BTreeSet<_> = launches
+            .iter()
+            .filter(|launch| coming(launch) > 0)
+            .flat_map(|launch| launch.instances.clone())
+            .collect();
+        let mut reasons: Vec<String> = planned
+            .report
+            .pools
+            .iter()
+            .filter(|outcome| outcome.pool == pool.name)
+            .flat_map(|outcome| rendered(&outcome.reasons, round))
+            .collect();
+        let stops = self.stops(round, pool);
+        let said = |which: &dyn Fn(&Stop) -> bool| -> Vec<String> {
+            let found = stops.iter().filter(|stop| which(stop));
+            found.map(render_stop).collect()
+        };
+        let all = said(&|_| true);
+        // Told where they belong, not once more.
+        reasons.retain(|reason| !all.contains(reason));
+        let mut holds = said(&|stop| {
+            !is_stop(stop) && !matches!(stop, Stop::Paused { .. } | Stop::Frozen { .. })
+        });
+        holds.extend(self.waiting_removals(round, &pool.name));
+        let missed = self.missed(round, &pool.name);
+        if !missed.is_empty() {
+            reasons.insert(0, tell_missed(&missed));
+        }
+        if let Some(reading) = reading {
+            reasons.extend(reading.warnings.iter().cloned());
+        }
+        let error = self
+            .pools
+            .watch(&pool.name)
+            .and_then(|watch| watch.error.as_ref());
+        PoolView {
+            name: pool.name.clone(),
+            kind: Some(pool.kind()),
+            site: Some(pool.site.clone()),
+            mode: self.mode(round, &pool.name),
+            min: settings.min.unwrap_or(pool.min),
+            max: settings.max.unwrap_or(pool.max),
+            spare: settings.spare.unwrap_or(pool.spare),
+            nodes: count(&|node| node.joined() && node.lifecycle != Lifecycle::Off),
+            ready: count(&FleetNode::is_available),
+            idle: count(&|node| {
+                node.is_ready()
+                    && node.reserved.is_empty()
+                    && matches!(node.busy, Busy::Idle { .. })
+            }),
+            draining: count(&|node| node.drain.is_some()),
+            coming: launches.iter().map(coming).sum(),
+            unreachable: count(&|node| node.joined() && node.unreachable),
+            unmanaged: count(&|node| {
+                !node.joined()
+                    && matches!(node.lifecycle, Lifecycle::Launched | Lifecycle::Leaving)
+                    && node
+                        .instance_id
+                        .as_ref()
+                        .is_some_and(|id| !named.contains(id))
+            }),
+            paused: said(&|stop| matches!(stop, Stop::Paused { .. })),
+            stopped: stops
+                .iter()
+                .filter(|stop| is_stop(stop))
+                .map(|stop| stopped(&pool.name, stop))
+                .collect(),
+            holds,
+            missed: u32::try_from(missed.len()).unwrap_or(u32::MAX),
+            frozen: self.freeze_of(round, &pool.name).cloned(),
+            read_error: error.map(|error| error.message.clone()),
+            offerings: reading
+                .map(|reading| {
+                    reading
+                        .offerings
+                        .iter()
+                        .map(|offering| {
+                            let memory = round.ledger.memory.get(&offering.id);
+                            (
+                                offering.clone(),
+                                memory.map(|held| held.value.entry.clone()),
+                            )
+                        })
+                        .collect()
+                })
+                .unwrap_or_default(),
+            reasons,
+            orphaned: false,
+            misses: settings.misses,
+            launches,
+        }
+    }
+
+    /// Instances of missed launches that run.
+    pub(super) fn missed(&self, round: &Round, pool: &PoolId) -> Vec<Missed> {
+        round
+            .fleet
+            .iter()
+            .filter(|node| node.pool.as_ref() == Some(pool) && missed_at(round, node).is_some())
+            .map(|node| Missed {
+                price: node.price.unwrap_or_default(),
+            })
+            .collect()
+    }
+
+    /// What a person is asked about this pool.
+    fn waiting_removals(&self, round: &Round, pool: &PoolId) -> Vec<String> {
+        let open = round.ledger.approvals.values().map(|held| &held.value);
+        open.filter(|approval| approval.pool == *pool && approval.approved.is_none())
+            .map(|approval| {
+                format!(
+                    "no removal: {}; `drover approve {}` allows it",
+                    approval.why, approval.id
+                )
+            })
+            .collect()
+    }
+
+    /// What becomes of an instance whose agent did not enrol in time.
+    pub(super) fn fate(&self, round: &Round, node: &FleetNode) -> Option<String> {
+        let (deadline, reaped) = missed_at(round, node)?;
+        let pool = node.pool.as_ref()?;
+        let missed = format!("missed its deadline at {}", time(deadline));
+        if let Some(approval) = crate::control::breaker::waits_for(round, &node.id) {
+            let id = &approval.id;
+            return Some(format!(
+                "{missed}; waits for `drover approve {id}` to be removed"
+            ));
+        }
+        Some(if self.mode(round, pool) != Mode::Full {
+            format!("{missed}; it is removed only in mode full")
+        } else if round.now < reaped {
+            format!("{missed}; is removed at {}", time(reaped))
+        } else if let Some(why) = self.removal_forbidden(round, pool) {
+            format!("{missed}; its removal is due and waits: {why}")
+        } else {
+            format!("{missed}; its removal is due")
+        })
+    }
+}
+
+/// When an instance of a missed launch should have joined, and from when on it may be ended.
+fn missed_at(round: &Round, node: &FleetNode) -> Option<(UnixMs, UnixMs)> {
+    let runs = node.instance.as_ref().is_some_and(|found| {
+        matches!(found.state, InstanceState::Pending | InstanceState::Running)
+    });
+    if node.joined() || !runs {
+        return None;
+    }
+    let launch = &round.ledger.launches.get(node.launch.as_ref()?)?.value;
+    let wait: Millis = launch.deadline.since(launch.asked);
+    (launch.state == LaunchState::Missed).then(|| (launch.deadline, launch.deadline.after(wait)))
+}
+
+/// "3 instances never joined and cost 43.20 USD/h".
+pub(super) fn tell_missed(missed: &[Missed]) -> String {
+    let count = missed.len();
+    let cost = missed
+        .iter()
+        .fold(MicroUsd::ZERO, |sum, found| sum.plus(found.price));
+    let (noun, verb) = if count == 1 {
+        ("instance", "costs")
+    } else {
+        ("instances", "cost")
+    };
+    let cents = cost.0 / 10_000;
+    format!(
+        "{count} {noun} never joined and {verb} {}.{:02} USD/h",
+        cents / 100,
+        cents % 100
+    )
+}
+
+/// Something other than a person's pause or freeze ended growth until it is mended.
+const fn is_stop(stop: &Stop) -> bool {
+    matches!(
+        stop,
+        Stop::NeverJoined { .. } | Stop::Failed { .. } | Stop::NotOurs { .. }
+    )
+}
+
+/// Why a pool is stopped, and how it goes on.
+pub(super) fn stopped(pool: &PoolId, stop: &Stop) -> String {
+    let text = render_stop(stop);
+    match stop {
+        Stop::NeverJoined { .. } | Stop::Failed { .. } => {
+            format!("{text}; `drover pools resume {pool}` lets it grow again")
+        }
+        _ => text,
+    }
+}
+
+/// Pools that nodes, launches or settings name and the config does not.
+pub(super) fn orphans(control: &Control, round: &Round) -> BTreeSet<PoolId> {
+    let nodes = round
+        .ledger
+        .nodes
+        .values()
+        .filter_map(|held| held.value.pool.clone());
+    let launches = round
+        .ledger
+        .launches
+        .values()
+        .map(|held| held.value.pool.clone());
+    nodes
+        .chain(launches)
+        .chain(round.ledger.pools.keys().cloned())
+        .filter(|pool| control.config.pool(pool).is_none())
+        .collect()
+}
+
+fn orphan_view(round: &Round, name: &PoolId) -> PoolView {
+    let nodes = round
+        .ledger
+        .nodes
+        .values()
+        .filter(|held| held.value.pool.as_ref() == Some(name))
+        .count();
+    PoolView {
+        name: name.clone(),
+        kind: None,
+        site: None,
+        mode: Mode::Observe,
+        min: 0,
+        max: 0,
+        spare: 0,
+        nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+        ready: 0,
+        idle: 0,
+        draining: 0,
+        coming: 0,
+        unreachable: 0,
+        unmanaged: 0,
+        paused: Vec::new(),
+        stopped: Vec::new(),
+        holds: vec!["no longer in the config file: reported, never drained".to_owned()],
+        missed: 0,
+        frozen: None,
+        read_error: None,
+        offerings: Vec::new(),
+        reasons: Vec::new(),
+        orphaned: true,
+        misses: 0,
+        launches: round
+            .ledger
+            .launches
+            .values()
+            .filter(|held| held.value.pool == *name)
+            .map(|held| held.value.clone())
+            .collect(),
+    }
+}
