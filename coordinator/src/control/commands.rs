@@ -14,6 +14,7 @@ use super::view::FleetView;
 use super::wake::Wake;
 use crate::config::Config;
 use crate::ports::clock::Clock;
+use crate::ports::link::{AgentLink, AgentView};
 use crate::ports::store::{CommitError, ReadError, Revision};
 use crate::records::EventRecord;
 use drover_core::model::{NodeId, PlanInput, Planned, RequestName};
@@ -99,6 +100,7 @@ pub struct Commands {
     pub(super) view: watch::Receiver<Arc<FleetView>>,
     pub(super) wake: Wake,
     pub(super) asks: mpsc::Sender<Ask>,
+    pub(super) link: Arc<dyn AgentLink>,
 }
 
 impl Control {
@@ -113,6 +115,7 @@ impl Control {
             view: self.views(),
             wake: self.wake(),
             asks,
+            link: self.link.clone(),
         };
         (commands, out)
     }
@@ -123,6 +126,12 @@ impl Commands {
     #[must_use]
     pub fn view(&self) -> Arc<FleetView> {
         self.view.borrow().clone()
+    }
+
+    /// What a node's agent last said, newer than the last cycle: for showing, never for deciding.
+    #[must_use]
+    pub fn agent(&self, node: &NodeId) -> Option<Arc<AgentView>> {
+        self.link.view(node)
     }
 
     /// A receiver that is told of each new snapshot.

@@ -268,3 +268,27 @@ async fn an_instance_that_missed_its_deadline_says_so_and_what_becomes_of_it() {
     let reason = rig.node(&left[0]).reason;
     assert!(reason.contains("waits for `drover approve a-"), "{reason}");
 }
+
+#[tokio::test]
+async fn what_an_agent_says_can_be_shown_before_the_next_cycle() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 1).await;
+    rig.work(&nodes[0], "python train.py");
+    let agent = rig.commands.agent(&nodes[0]).expect("an agent");
+    assert_eq!(agent.workloads.as_ref().expect("a list").items.len(), 1);
+    let seen = rig.node("i-000").agent.expect("as the cycle saw it");
+    assert!(seen.workloads.as_ref().expect("a list").items.is_empty());
+}
+
+#[tokio::test]
+async fn resuming_a_pool_that_runs_changes_nothing_and_is_not_audited() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cycle().await;
+    let audits = rig.count("/audit/").await;
+    rig.commands
+        .resume_pool("admin/ada", "a")
+        .await
+        .expect("nothing to do");
+    assert_eq!(rig.count("/audit/").await, audits);
+    assert!(rig.events("resumed").await.is_empty());
+}

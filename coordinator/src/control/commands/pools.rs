@@ -88,6 +88,10 @@ impl Commands {
         guarded!({
             let id = self.pool_id(pool)?;
             let (mut record, held) = self.settings(&id).await?;
+            if record.paused.is_none() && record.misses == 0 && record.failed.is_none() {
+                // Nothing to change, nothing to audit.
+                return Ok(Some(id));
+            }
             record.paused = None;
             record.misses = 0;
             record.failed = None;

@@ -37,7 +37,20 @@ impl Admin {
     }
 
     pub(super) fn wire(&self, view: &FleetView, node: &NodeView) -> v1::Node {
-        nodes::node(node, kind_of(view, node), self.clock.wall())
+        let kind = kind_of(view, node);
+        let now = self.clock.wall();
+        // What the agent said since the last cycle is shown at once.
+        match self.commands.agent(&node.id) {
+            Some(agent) => {
+                let newer = NodeView {
+                    last_seen: Some(agent.last_seen),
+                    agent: Some(agent),
+                    ..node.clone()
+                };
+                nodes::node(&newer, kind, now)
+            }
+            None => nodes::node(node, kind, now),
+        }
     }
 
     /// The one node that is meant, as the view shows it.
