@@ -13,6 +13,8 @@ use rand::Rng as _;
 
 /// GPUs per agent.
 const GPUS: u32 = 8;
+/// In one of so many reports the memory of a process has changed, and the list of workloads is said again.
+const BREATHES: u32 = 4;
 
 /// One agent that is played; its number makes it differ from the others.
 #[derive(Debug, Clone, Copy)]
@@ -69,10 +71,12 @@ impl PlayedAgent {
         format!("GPU-{:08x}-0000-4000-8000-{index:012x}", self.number)
     }
 
-    /// A report, with values drawn anew; a full one carries facts and workloads.
+    /// A report, with values drawn anew; a full one carries facts and workloads, a delta sometimes workloads.
     #[must_use]
     pub fn report(&self, full: bool) -> Report {
         let mut random = rand::rng();
+        let breathes = random.random_ratio(1, BREATHES);
+        let held = random.random_range(39_000_000_000..41_000_000_000);
         let gpus = (0..GPUS).map(|index| GpuUse {
             uuid: self.uuid(index),
             state: GpuState::Ok.into(),
@@ -102,20 +106,21 @@ impl PlayedAgent {
             telemetry: Some(telemetry),
             full,
             facts: full.then(|| self.facts()),
-            workloads: full.then(|| self.workloads()),
+            workloads: (full || breathes).then(|| self.workloads(held)),
             conditions: full.then(ConditionList::default),
             actual: Some(NodeActual::default()),
         }
     }
 
-    fn workloads(&self) -> WorkloadList {
+    /// Eight processes, the first of which holds so much memory.
+    fn workloads(&self, held: u64) -> WorkloadList {
         let items = (0..GPUS).map(|index| Workload {
             kind: WorkloadKind::GpuProcess.into(),
             id: format!("{}:{}", 4_000 + index, 1_000_000 + index),
             user: "alice".to_owned(),
             command: "python3 train.py --config large.yaml".to_owned(),
             gpus: vec![self.uuid(index)],
-            gpu_memory_bytes: Some(40_000_000_000),
+            gpu_memory_bytes: Some(if index == 0 { held } else { 40_000_000_000 }),
             request: String::new(),
         });
         WorkloadList {

@@ -231,14 +231,16 @@ impl SessionLink {
             Some(_) => return Err(Ending::Replaced.into()),
             None => return Err(Ending::Forgotten.into()),
         }
-        let Some(view) = slot.view.as_deref() else {
+        let Some(mut view) = slot.view.take() else {
             return Err(Ending::Forgotten.into());
         };
-        let mut view = view.clone();
-        view.last_seen = now;
-        view.last_seen_mono = mono;
-        let worth = change(slot, &mut view)?;
-        slot.view = Some(Arc::new(view));
+        // In place, unless a reader holds what was said before.
+        let said = Arc::make_mut(&mut view);
+        said.last_seen = now;
+        said.last_seen_mono = mono;
+        let worth = change(slot, said);
+        slot.view = Some(view);
+        let worth = worth?;
         drop(table);
         if worth {
             self.hub.wake();
@@ -265,8 +267,8 @@ impl SessionLink {
             match report.workloads {
                 Some(list) => {
                     if view.workloads.as_deref() != Some(&list) {
-                        view.workloads = Some(Arc::new(list));
-                        worth = true;
+                        let before = view.workloads.replace(Arc::new(list));
+                        worth |= !same_work(before.as_deref(), view.workloads.as_deref());
                     }
                     view.workloads_at = view.last_seen;
                 }
@@ -278,8 +280,8 @@ impl SessionLink {
             if let Some(conditions) = conditions.or_else(|| report.full.then(Vec::new))
                 && view.conditions != conditions
             {
+                worth |= !same_conditions(&view.conditions, &conditions);
                 view.conditions = conditions;
-                worth = true;
             }
             if report.actual.is_some() && view.actual != report.actual {
                 view.actual = report.actual;
@@ -334,6 +336,34 @@ impl SessionLink {
         self.unacked.push_back(seq);
         Ok(())
     }
+}
+
+/// Alike in all that a decision depends on. What a process holds of its GPU's memory changes with every report: a fleet
+/// whose jobs breathe must not plan all the time.
+fn same_work(before: Option<&v1::WorkloadList>, now: Option<&v1::WorkloadList>) -> bool {
+    let (Some(before), Some(now)) = (before, now) else {
+        return before.is_none() && now.is_none();
+    };
+    let same = |(a, b): (&v1::Workload, &v1::Workload)| {
+        a.kind == b.kind
+            && a.id == b.id
+            && a.user == b.user
+            && a.command == b.command
+            && a.gpus == b.gpus
+            && a.request == b.request
+    };
+    before.witnesses == now.witnesses
+        && before.unreadable == now.unreadable
+        && before.items.len() == now.items.len()
+        && before.items.iter().zip(&now.items).all(same)
+}
+
+/// The same trouble about the same things, whatever the words (they count seconds).
+fn same_conditions(before: &[v1::Condition], now: &[v1::Condition]) -> bool {
+    let same = |(a, b): (&v1::Condition, &v1::Condition)| {
+        a.kind == b.kind && a.subject == b.subject && a.faulty == b.faulty
+    };
+    before.len() == now.len() && before.iter().zip(now).all(same)
 }
 
 impl Work {

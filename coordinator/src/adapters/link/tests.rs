@@ -110,6 +110,30 @@ fn reports_are_merged_and_only_what_matters_wakes_the_cycle() {
         "a delta leaves what it does not name"
     );
 
+    let mut grown = workloads(&["1"]);
+    grown.items[0].gpu_memory_bytes = Some(1 << 30);
+    let (view, woke) = say(v1::Report {
+        workloads: Some(grown.clone()),
+        conditions: Some(v1::ConditionList {
+            items: vec![v1::Condition {
+                message: "for 20 s".into(),
+                ..v1::Condition::default()
+            }],
+        }),
+        ..v1::Report::default()
+    });
+    assert!(!woke, "memory that grows and words decide nothing");
+    assert_eq!(view.workloads.as_deref(), Some(&grown), "but are shown");
+    assert_eq!(view.conditions[0].message, "for 20 s");
+
+    let mut held = grown.clone();
+    held.items[0].gpus = vec!["GPU-1".into()];
+    let (_, woke) = say(v1::Report {
+        workloads: Some(held),
+        ..v1::Report::default()
+    });
+    assert!(woke, "another GPU is held");
+
     let (view, woke) = say(v1::Report {
         full: true,
         ..v1::Report::default()
