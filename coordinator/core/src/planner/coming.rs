@@ -70,10 +70,10 @@ pub(super) fn of_pool(work: &Work<'_>, pool: usize) -> Option<Reason> {
     let id = &work.input.pools[pool].id;
     let mine = || live(work).filter(|l| l.pool == *id);
     let asked: u32 = mine().fold(0, |sum, l| sum.saturating_add(l.count));
-    let joining = work
-        .bins
+    let joining = work.bins_of[pool]
         .iter()
-        .filter(|b| b.tier == Tier::Coming && b.pool == Some(pool) && matches!(b.at, At::Node(_)));
+        .map(|b| &work.bins[*b])
+        .filter(|b| b.tier == Tier::Coming && matches!(b.at, At::Node(_)));
     let nodes = asked.saturating_add(super::report::to_u32(joining.count()));
     (nodes > 0).then(|| Reason::NodesComing {
         nodes,

@@ -9,7 +9,7 @@ pub(super) fn fit_class(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
     let input = work.input;
     let unit = &input.classes[class];
     let mut placed = 0;
-    for slot in 0..work.bins.len() {
+    for slot in 0..work.order_for(class).len() {
         if work.open[class] == 0 {
             break;
         }

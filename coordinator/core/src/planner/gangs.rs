@@ -3,15 +3,17 @@
 //! hold time and only as the first of its domain. Called by `plan` before the single classes of the same priority.
 
 mod hold;
+mod ways;
 
 pub(super) use hold::{holding, kept};
 
+use super::could::could_ever;
 use super::grow::{self, Packing};
-use super::offers::Ledger;
 use super::state::Work;
 use super::supply::{At, Bin};
-use crate::model::{Class, Gang, Locality, RequestName, Source};
+use crate::model::{Gang, Locality, RequestName, Source};
 use std::collections::{BTreeMap, BTreeSet};
+use ways::{Ask, Ways};
 
 /// Where all units must be together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,8 +38,96 @@ struct Try {
     placed: u32,
 }
 
+/// The domains of one locality, in order, and which one each place is in.
+struct Map {
+    locality: Locality,
+    domains: Vec<Domain>,
+    of_kind: Vec<Option<usize>>,
+    /// Pools with offers in a domain, by (domain, pool).
+    pools: Vec<Slot>,
+    /// Per offer, its entry in `pools`.
+    of_offer: Vec<Option<usize>>,
+}
+
+/// One pool's offers in one domain.
+struct Slot {
+    domain: usize,
+    pool: usize,
+    offers: Vec<usize>,
+}
+
+impl Map {
+    fn new(work: &Work<'_>, locality: Locality) -> Self {
+        let mut map = if locality == Locality::Node {
+            let nodes = (0..work.bins.len()).map(Domain::Node);
+            Self::of(
+                locality,
+                nodes.chain([Domain::NewNode]).collect(),
+                Vec::new(),
+            )
+        } else {
+            let of_kind: Vec<Option<Domain>> = (0..work.kinds.len())
+                .map(|kind| domain_of(work, kind, None, locality))
+                .collect();
+            let domains: BTreeSet<&Domain> = of_kind.iter().flatten().collect();
+            let index: BTreeMap<&Domain, usize> =
+                domains.iter().enumerate().map(|(i, d)| (*d, i)).collect();
+            let known = |d: &Option<Domain>| d.as_ref().and_then(|d| index.get(d).copied());
+            let places = of_kind.iter().map(known).collect();
+            Self::of(locality, domains.into_iter().cloned().collect(), places)
+        };
+        let mut by_pool: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+        for (o, offer) in work.offers.iter().enumerate() {
+            if let Some(domain) = map.of_new(offer.kind) {
+                by_pool.entry((domain, offer.pool)).or_default().push(o);
+            }
+        }
+        map.of_offer = vec![None; work.offers.len()];
+        for ((domain, pool), offers) in by_pool {
+            for &o in &offers {
+                map.of_offer[o] = Some(map.pools.len());
+            }
+            map.pools.push(Slot {
+                domain,
+                pool,
+                offers,
+            });
+        }
+        map
+    }
+
+    fn of(locality: Locality, domains: Vec<Domain>, of_kind: Vec<Option<usize>>) -> Self {
+        Self {
+            locality,
+            domains,
+            of_kind,
+            pools: Vec::new(),
+            of_offer: Vec::new(),
+        }
+    }
+
+    /// The domain of an existing or coming node.
+    fn of_bin(&self, bin: usize, kind: usize) -> Option<usize> {
+        if self.locality == Locality::Node {
+            Some(bin)
+        } else {
+            self.of_kind[kind]
+        }
+    }
+
+    /// The domain of a new node.
+    fn of_new(&self, kind: usize) -> Option<usize> {
+        if self.locality == Locality::Node {
+            Some(self.domains.len() - 1)
+        } else {
+            self.of_kind[kind]
+        }
+    }
+}
+
 /// Places gangs, in the order given (age, index), on real supply or, in the second phase, wholly in observed pools.
 pub(super) fn place(work: &mut Work<'_>, gangs: &[usize], would: bool, holders: &mut Holders) {
+    let mut maps: BTreeMap<Locality, Map> = BTreeMap::new();
     for &class in gangs {
         if work.open[class] == 0 {
             continue;
@@ -46,39 +136,46 @@ pub(super) fn place(work: &mut Work<'_>, gangs: &[usize], would: bool, holders: 
         let Some(gang) = &input.classes[class].gang else {
             continue;
         };
-        let need = gang.min.saturating_sub(gang.assigned);
+        let map = maps
+            .entry(gang.locality)
+            .or_insert_with(|| Map::new(work, gang.locality));
         let home = homes(work, class, gang);
         let ledger = work.ledger.clone();
-        let want = work.open[class];
-        let tries = all_tries(work, class, need, want, would, &home, &ledger);
-        let whole = tries
-            .iter()
-            .filter(|t| t.placed >= need && t.placed > 0)
-            .min_by_key(|t| rating(work, t, want));
-        if let Some(best) = whole {
-            apply(work, class, best);
+        let ask = Ask {
+            class,
+            need: gang.min.saturating_sub(gang.assigned),
+            want: work.open[class],
+            would,
+            ledger: &ledger,
+        };
+        let ways = Ways::new(work, map, ask, &home);
+        if let Some(best) = ways.whole(ask.need.max(1), |_| true) {
+            apply(work, class, &best);
         } else if !would {
-            hold::short(work, class, gang, need, &tries, &home, holders);
+            let ever = could_ever(work, class);
+            let best = ways.most();
+            let outlook = hold::Outlook {
+                could: best.map_or(0, |(units, _)| units),
+                place: best.map_or_else(String::new, |(_, domain)| name(work, domain)),
+                hope: ways.hope(|domain| ever.holds(domain, gang.min.max(1))),
+                ever,
+            };
+            hold::short(work, map, ask, gang, outlook, &home, holders);
         }
     }
 }
 
 /// Less is better: units short, cost, new nodes, existing nodes used late.
-fn rating(work: &Work<'_>, t: &Try, want: u32) -> (u32, u64, u32, usize, Domain) {
+fn rating(work: &Work<'_>, t: &Try, want: u32) -> (u32, u64, u32, usize) {
     let (cost, nodes) = t.packing.as_ref().map_or((0, 0), |p| p.opened(work));
-    let late = t
-        .fits
-        .iter()
-        .map(|(b, _)| work.bins[*b].tier as usize)
-        .max()
-        .unwrap_or(0);
-    (
-        want - t.placed.min(want),
-        cost,
-        nodes,
-        late,
-        t.domain.clone(),
-    )
+    let short = want - t.placed.min(want);
+    (short, cost, nodes, late(work, &t.fits))
+}
+
+/// How late in the order of use (I12) the last of these nodes stands.
+fn late(work: &Work<'_>, fits: &[(usize, u32)]) -> usize {
+    let tiers = fits.iter().map(|(b, _)| work.bins[*b].tier as usize);
+    tiers.max().unwrap_or(0)
 }
 
 fn apply(work: &mut Work<'_>, class: usize, t: &Try) {
@@ -86,6 +183,7 @@ fn apply(work: &mut Work<'_>, class: usize, t: &Try) {
     for (b, n) in &t.fits {
         work.bins[*b].take(unit, class, *n, false);
     }
+    work.forget_full(t.fits.len());
     work.open[class] -= t.fitted;
     if let Some(packing) = &t.packing {
         let rest = work.open[class];
@@ -136,167 +234,6 @@ fn domain_of(work: &Work<'_>, kind: usize, at: Option<At>, locality: Locality) -
             None => Domain::NewNode,
         },
     })
-}
-
-fn all_tries(
-    work: &Work<'_>,
-    class: usize,
-    need: u32,
-    want: u32,
-    would: bool,
-    home: &BTreeSet<Domain>,
-    ledger: &Ledger,
-) -> Vec<Try> {
-    let unit = &work.input.classes[class];
-    let Some(gang) = &unit.gang else {
-        return Vec::new();
-    };
-    // Units per existing node, by domain; nodes in order of use.
-    let mut bins: BTreeMap<Domain, Vec<usize>> = BTreeMap::new();
-    let mut pools: BTreeMap<Domain, BTreeSet<usize>> = BTreeMap::new();
-    let welcome = |d: &Domain| home.is_empty() || home.contains(d);
-    for &b in work.order_for(class) {
-        let bin = &work.bins[b];
-        if bin.would == would && work.matches(class, bin.kind) && bin.times(unit, class) > 0 {
-            let domain = if gang.locality == Locality::Node {
-                Some(Domain::Node(b))
-            } else {
-                domain_of(work, bin.kind, Some(bin.at), gang.locality)
-            };
-            if let Some(domain) = domain.filter(welcome) {
-                bins.entry(domain).or_default().push(b);
-            }
-        }
-    }
-    for (i, offer) in work.offers.iter().enumerate() {
-        if offer.would == would
-            && work.matches(class, offer.kind)
-            && ledger.room(&work.offers, i) > 0
-            && let Some(domain) = domain_of(work, offer.kind, None, gang.locality).filter(welcome)
-        {
-            pools.entry(domain).or_default().insert(offer.pool);
-        }
-    }
-    let domains: BTreeSet<Domain> = bins.keys().chain(pools.keys()).cloned().collect();
-    let mut tries = Vec::new();
-    for domain in domains {
-        let (fits, fitted) = fit(
-            work,
-            class,
-            unit,
-            bins.get(&domain).map_or(&[], Vec::as_slice),
-            want,
-        );
-        let none = BTreeSet::new();
-        let within = pools.get(&domain).unwrap_or(&none);
-        if fitted < want {
-            for packing in growths(
-                work,
-                class,
-                need,
-                want - fitted,
-                would,
-                &domain,
-                within,
-                ledger,
-            ) {
-                let placed = want - packing.left[0];
-                tries.push(Try {
-                    domain: domain.clone(),
-                    fits: fits.clone(),
-                    fitted,
-                    packing: Some(packing),
-                    placed,
-                });
-            }
-        }
-        tries.push(Try {
-            domain,
-            fits,
-            fitted,
-            packing: None,
-            placed: fitted,
-        });
-    }
-    tries
-}
-
-fn fit(
-    work: &Work<'_>,
-    class: usize,
-    unit: &Class,
-    bins: &[usize],
-    want: u32,
-) -> (Vec<(usize, u32)>, u32) {
-    let mut fits = Vec::new();
-    let mut fitted = 0;
-    for &b in bins {
-        let n = work.bins[b].times(unit, class).min(want - fitted);
-        if n > 0 {
-            fits.push((b, n));
-            fitted += n;
-        }
-        if fitted == want {
-            break;
-        }
-    }
-    (fits, fitted)
-}
-
-/// Growth in each single pool of the domain; in all together only if none of them is enough.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call site; a struct would only rename them"
-)]
-fn growths(
-    work: &Work<'_>,
-    class: usize,
-    need: u32,
-    units: u32,
-    would: bool,
-    domain: &Domain,
-    pools: &BTreeSet<usize>,
-    ledger: &Ledger,
-) -> Vec<Packing> {
-    let locality = match domain {
-        Domain::NewNode => {
-            let allow = |_: usize, o: &super::offers::Offer<'_>| o.would == would;
-            let all = grow::on_one_node(work, class, units, ledger, &allow);
-            let least = || {
-                (need > 0 && need < units)
-                    .then(|| grow::on_one_node(work, class, need, ledger, &allow))
-            };
-            return match all {
-                Some(p) => vec![p],
-                None => least()
-                    .flatten()
-                    .map(|mut p| {
-                        p.left[0] = units - need;
-                        p
-                    })
-                    .into_iter()
-                    .collect(),
-            };
-        }
-        Domain::Node(_) => return Vec::new(),
-        Domain::Zone(..) => Locality::Zone,
-        _ => Locality::Any,
-    };
-    let inside = |o: &super::offers::Offer<'_>| {
-        locality != Locality::Zone
-            || domain_of(work, o.kind, None, Locality::Zone).as_ref() == Some(domain)
-    };
-    let try_pools = |only: &dyn Fn(usize) -> bool| {
-        grow::attempt(work, &[class], vec![units], ledger, &|_, o| {
-            o.would == would && only(o.pool) && inside(o)
-        })
-    };
-    let mut all: Vec<Packing> = pools.iter().map(|p| try_pools(&|q| q == *p)).collect();
-    let enough = all.iter().any(|p| p.left[0] == 0);
-    if !enough && pools.len() > 1 {
-        all.push(try_pools(&|q| pools.contains(&q)));
-    }
-    all
 }
 
 /// A domain in words.

@@ -26,6 +26,7 @@ pub(super) fn size_key(class: &Class) -> Reverse<(bool, u32, u64, u64)> {
 /// One attempt: what would be open after it, and who stays without.
 #[derive(Clone)]
 pub(super) struct Packing {
+    /// Open nodes that the attempt may use, then those that it opened.
     pub groups: Vec<Group>,
     /// Groups from here on were opened by this attempt.
     pub fresh: usize,
@@ -52,12 +53,7 @@ pub(super) fn attempt(
     ledger: &Ledger,
     allow: Allow<'_>,
 ) -> Packing {
-    let start = Packing {
-        groups: work.groups.clone(),
-        fresh: work.groups.len(),
-        ledger: ledger.clone(),
-        left,
-    };
+    let start = start(work, left, ledger, allow);
     if start.left.iter().all(|n| *n == 0) {
         return start;
     }
@@ -74,9 +70,41 @@ pub(super) fn attempt(
     best
 }
 
+/// Nothing tried yet: the groups of the run that the attempt may use.
+fn start(work: &Work<'_>, left: Vec<u32>, ledger: &Ledger, allow: Allow<'_>) -> Packing {
+    let groups: Vec<Group> = work
+        .groups
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| allow(group.offer, &work.offers[group.offer]))
+        .map(|(at, group)| Group {
+            origin: Some(at),
+            ..group.clone()
+        })
+        .collect();
+    Packing {
+        fresh: groups.len(),
+        groups,
+        ledger: ledger.clone(),
+        left,
+    }
+}
+
 /// Makes an attempt the state of the run.
 pub(super) fn commit(work: &mut Work<'_>, order: &[usize], packing: Packing) {
-    work.groups = packing.groups;
+    let Packing { groups, fresh, .. } = &packing;
+    let mut mine = groups[..*fresh].iter().cloned().peekable();
+    let old = std::mem::take(&mut work.groups);
+    for (at, group) in old.into_iter().enumerate() {
+        if mine.peek().is_none_or(|first| first.origin != Some(at)) {
+            work.groups.push(group);
+        }
+        // In its place what became of it, maybe in parts.
+        while let Some(part) = mine.next_if(|part| part.origin == Some(at)) {
+            work.groups.push(part);
+        }
+    }
+    work.groups.extend(groups[*fresh..].iter().cloned());
     work.ledger = packing.ledger;
     for (i, class) in order.iter().enumerate() {
         work.open[*class] = packing.left[i];
@@ -111,12 +139,7 @@ pub(super) fn on_one_node(
     allow: Allow<'_>,
 ) -> Option<Packing> {
     let ctx = Context::new(work, std::slice::from_ref(&class), ledger, allow);
-    let mut p = Packing {
-        groups: work.groups.clone(),
-        fresh: work.groups.len(),
-        ledger: ledger.clone(),
-        left: vec![units],
-    };
+    let mut p = start(work, vec![units], ledger, allow);
     if let Some(g) = (0..p.groups.len()).find(|g| ctx.room_in(&p.groups[*g], 0) >= units) {
         let mut piece = Group {
             nodes: 1,

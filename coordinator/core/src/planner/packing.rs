@@ -6,6 +6,7 @@ use super::offers::{Ledger, Offer};
 use super::state::{Group, Work};
 use crate::model::{Class, Resources};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Scale of the value of a unit: micro-USD in 32.32 fixed point.
 const VALUE_SHIFT: u32 = 32;
@@ -19,6 +20,8 @@ pub(super) struct Context<'w, 'a> {
     allow: Allow<'w>,
     /// Offers that may be asked now, with their index.
     pub offers: Vec<(usize, &'w Offer<'a>)>,
+    /// Offers that carry the same at the same price (zones and markets of one type), as lists of indices into `offers`.
+    twins: Vec<Vec<usize>>,
     /// Value of one unit per entry of `order`: the least it can cost.
     value: Vec<u128>,
 }
@@ -28,6 +31,56 @@ pub(super) struct Context<'w, 'a> {
 pub(super) fn may_open(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> bool {
     work.matches(class, offer.kind)
         && !(work.plain[class] && offer.alloc.as_ref().is_some_and(|a| a.gpus > 0))
+}
+
+/// Units of a class that one node of the group still takes.
+pub(super) fn room_in(work: &Work<'_>, group: &Group, index: usize) -> u32 {
+    let class = &work.input.classes[index];
+    if class.unit.gpus > group.free.gpus || group.whole || class.whole_node {
+        return 0;
+    }
+    if !work.matches(index, work.offers[group.offer].kind) {
+        return 0;
+    }
+    let fits = class.unit.times(&group.free);
+    match class.constraints.max_per_node {
+        0 => fits,
+        most => {
+            let here: u32 = group
+                .placed
+                .iter()
+                .filter(|p| p.0 == index)
+                .map(|p| p.1)
+                .sum();
+            fits.min(most.saturating_sub(here))
+        }
+    }
+}
+
+/// Groups offers that no packing of these classes can tell apart but by their limits.
+fn twins(work: &Work<'_>, order: &[usize], offers: &[(usize, &Offer<'_>)]) -> Vec<Vec<usize>> {
+    let mut welcome: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
+    for (_, offer) in offers {
+        welcome.entry(offer.kind).or_insert_with(|| {
+            let each = order.iter().map(|c| work.matches(*c, offer.kind));
+            each.collect()
+        });
+    }
+    let mut index = BTreeMap::new();
+    let mut all: Vec<Vec<usize>> = Vec::new();
+    for (at, (_, offer)) in offers.iter().enumerate() {
+        let key = (
+            (offer.tier, offer.price, work.input.pools[offer.pool].rank),
+            &offer.alloc,
+            &welcome[&offer.kind],
+        );
+        let slot = *index.entry(key).or_insert_with(|| {
+            all.push(Vec::new());
+            all.len() - 1
+        });
+        all[slot].push(at);
+    }
+    all
 }
 
 impl<'w, 'a> Context<'w, 'a> {
@@ -61,6 +114,7 @@ impl<'w, 'a> Context<'w, 'a> {
             work,
             order,
             allow,
+            twins: twins(work, order, &offers),
             offers,
             value,
         }
@@ -72,29 +126,10 @@ impl<'w, 'a> Context<'w, 'a> {
 
     /// Units of entry `i` that one node of the group still takes.
     pub fn room_in(&self, group: &Group, i: usize) -> u32 {
-        let offer = &self.work.offers[group.offer];
-        if group.whole
-            || !(self.allow)(group.offer, offer)
-            || !self.work.matches(self.order[i], offer.kind)
-        {
-            return 0;
-        }
-        let class = self.class(i);
-        if class.whole_node {
-            return 0;
-        }
-        let fits = class.unit.times(&group.free);
-        match class.constraints.max_per_node {
-            0 => fits,
-            most => {
-                let here: u32 = group
-                    .placed
-                    .iter()
-                    .filter(|p| p.0 == self.order[i])
-                    .map(|p| p.1)
-                    .sum();
-                fits.min(most.saturating_sub(here))
-            }
+        if (self.allow)(group.offer, &self.work.offers[group.offer]) {
+            room_in(self.work, group, self.order[i])
+        } else {
+            0
         }
     }
 
@@ -164,6 +199,7 @@ impl<'w, 'a> Context<'w, 'a> {
             free: alloc,
             whole: false,
             placed: Vec::new(),
+            origin: None,
         };
         for (i, units) in placed {
             self.put(&mut group, *i, *units);
@@ -216,10 +252,13 @@ impl<'w, 'a> Context<'w, 'a> {
         for lead in 0..self.order.len() {
             while p.left[lead] > 0 {
                 let mut best: Option<(OfferKey, Vec<(usize, u32)>)> = None;
-                for (o, offer) in &self.offers {
-                    if p.ledger.room(&self.work.offers, *o) == 0 {
-                        continue;
-                    }
+                for twins in &self.twins {
+                    // Of twins the first that may still be asked.
+                    let first = twins
+                        .iter()
+                        .map(|at| &self.offers[*at])
+                        .find(|(o, _)| p.ledger.room(&self.work.offers, *o) > 0);
+                    let Some((o, offer)) = first else { continue };
                     let Some((value, placed)) = self.pattern(&p, lead, offer) else {
                         continue;
                     };
@@ -259,6 +298,7 @@ impl<'w, 'a> Context<'w, 'a> {
             free: alloc.clone(),
             whole: false,
             placed: Vec::new(),
+            origin: None,
         };
         let mut placed = Vec::new();
         let mut value: u128 = 0;

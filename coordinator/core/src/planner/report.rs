@@ -271,9 +271,10 @@ fn classes(work: &Work<'_>, plan: &Plan) -> Vec<ClassOutcome> {
             .sum()
     };
     let missing = away::missing(work);
+    let places = why::Places::new(work);
     for (class, outcome) in outcomes.iter_mut().enumerate() {
         outcome.held = held(class);
-        why::class(work, &missing, class, outcome);
+        why::class(work, &places, &missing, class, outcome);
     }
     outcomes
 }

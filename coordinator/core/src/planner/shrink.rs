@@ -53,11 +53,7 @@ pub(super) fn shrink(work: &Work<'_>) -> Shrunk {
 }
 
 fn nodes_of<'w>(work: &'w Work<'_>, p: usize) -> impl Iterator<Item = (usize, &'w NodeInput)> {
-    work.input
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(move |(i, _)| work.node_pool[*i] == Some(p) && !work.bad_nodes.contains_key(i))
+    work.nodes_of[p].iter().map(|i| (*i, &work.input.nodes[*i]))
 }
 
 fn bin_of<'w>(work: &'w Work<'_>, node: usize) -> Option<&'w Bin> {
@@ -209,10 +205,10 @@ fn faulty(work: &Work<'_>, p: usize) -> Vec<(usize, Reason)> {
 /// Idle for the pool's time: the dearest first, then the longest idle.
 fn empty(work: &Work<'_>, p: usize) -> Vec<(usize, Reason)> {
     let pool = &work.input.pools[p];
-    let mut all: Vec<_> = work
-        .bins
+    let mut all: Vec<_> = work.bins_of[p]
         .iter()
-        .filter(|b| b.pool == Some(p) && b.idle)
+        .map(|b| &work.bins[*b])
+        .filter(|b| b.idle)
         .filter_map(|b| match (b.at, b.tier) {
             (At::Node(n), Tier::Ready) => Some(n),
             // Cordoned by us and then left so: its drain begins (again).

@@ -18,6 +18,8 @@ pub(super) struct Group {
     pub whole: bool,
     /// (class, units per node).
     pub placed: Vec<(usize, u32)>,
+    /// Within an attempt: the group of the run's state that it is (a part of); none for new nodes.
+    pub origin: Option<usize>,
 }
 
 impl Group {
@@ -67,10 +69,18 @@ pub(super) struct Work<'a> {
     constraint_of: Vec<usize>,
     /// All nodes that exist, whatever their state, by (kind, pool, size): what could ever serve.
     pub shapes: BTreeMap<(usize, Option<usize>, &'a Resources), u32>,
+    /// Nodes of each pool that can be used as input, in the input's order.
+    pub nodes_of: Vec<Vec<usize>>,
+    /// Bins of each pool, in order.
+    pub bins_of: Vec<Vec<usize>>,
+    /// Offers of each pool, in order.
+    pub offers_of: Vec<Vec<usize>>,
     pub bins: Vec<Bin>,
-    /// Bins in order of use for units with GPUs, and for those without.
+    /// Bins in order of use for units with GPUs (those with a free one), and for those without.
     pub order_gpu: Vec<usize>,
     pub order_cpu: Vec<usize>,
+    /// Bins that were taken from since full ones were forgotten.
+    taken: usize,
     pub offers: Vec<Offer<'a>>,
     pub ledger: Ledger,
     pub groups: Vec<Group>,
@@ -131,9 +141,13 @@ impl<'a> Work<'a> {
             plain: Vec::new(),
             constraint_of: Vec::new(),
             shapes: BTreeMap::new(),
+            nodes_of: vec![Vec::new(); input.pools.len()],
+            bins_of: vec![Vec::new(); input.pools.len()],
+            offers_of: vec![Vec::new(); input.pools.len()],
             bins: Vec::new(),
             order_gpu: Vec::new(),
             order_cpu: Vec::new(),
+            taken: 0,
             offers: Vec::new(),
             ledger: Ledger::default(),
             groups: Vec::new(),
@@ -157,6 +171,14 @@ impl<'a> Work<'a> {
             work.counts[i].present = work.counts[i].present.saturating_add(pool.unmanaged);
         }
         work.offers = offers::collect(&work, &keys, &mut kind_index);
+        for (o, offer) in work.offers.iter().enumerate() {
+            work.offers_of[offer.pool].push(o);
+        }
+        for (b, bin) in work.bins.iter().enumerate() {
+            if let Some(p) = bin.pool {
+                work.bins_of[p].push(b);
+            }
+        }
         work.kinds = order_by_index(kind_index);
         work.ledger = offers::ledger(&work);
         work.lowest = work.lowest_prices();
@@ -181,6 +203,7 @@ impl<'a> Work<'a> {
                 continue;
             }
             if let Some(p) = at {
+                self.nodes_of[p].push(i);
                 let count = &mut self.counts[p];
                 if is_present(node) {
                     count.present = count.present.saturating_add(1);
@@ -348,8 +371,18 @@ impl<'a> Work<'a> {
         let mut order: Vec<usize> = (0..self.bins.len()).collect();
         order.sort_by_key(|i| key(&self.bins[*i]));
         self.order_gpu.clone_from(&order);
+        self.order_gpu.retain(|b| self.bins[*b].free.gpus > 0);
         order.sort_by_key(|i| (self.bins[*i].tier, self.bins[*i].total.gpus > 0));
         self.order_cpu = order;
+    }
+
+    /// Nodes whose last GPU went: they are not looked at again. Now and then is enough.
+    pub fn forget_full(&mut self, taken: usize) {
+        self.taken += taken;
+        if self.taken * 8 > self.order_gpu.len() {
+            self.order_gpu.retain(|b| self.bins[*b].free.gpus > 0);
+            self.taken = 0;
+        }
     }
 
     /// Bins in order of use for a class.

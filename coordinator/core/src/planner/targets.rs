@@ -6,23 +6,26 @@ use super::supply::{At, Tier, growth_stop};
 
 /// Brings every pool to its minimum and its spare, as far as limits allow; what is missing is noted in `below`.
 pub(super) fn stand(work: &mut Work<'_>) {
+    let mut opened = vec![0_u32; work.input.pools.len()];
+    let groups = work.groups.iter().map(|g| (g.offer, g.nodes));
+    for (o, n) in groups.chain(work.probes.iter().map(|(o, n)| (*o, *n))) {
+        let sum = &mut opened[work.offers[o].pool];
+        *sum = sum.saturating_add(n);
+    }
     let pools: Vec<usize> = work.pool_index.values().copied().collect();
     for p in pools {
-        stand_pool(work, p);
+        stand_pool(work, p, opened[p]);
     }
 }
 
-fn stand_pool(work: &mut Work<'_>, p: usize) {
+/// `opened`: nodes of the pool that this plan has asked for already.
+fn stand_pool(work: &mut Work<'_>, p: usize, opened: u32) {
     let pool = &work.input.pools[p];
     let mut staying = work.counts[p].staying;
     let mut idle = 0;
     let mut cordoned = Vec::new();
-    for (b, bin) in work
-        .bins
-        .iter()
-        .enumerate()
-        .filter(|(_, bin)| bin.pool == Some(p))
-    {
+    for &b in &work.bins_of[p] {
+        let bin = &work.bins[b];
         let used = !bin.placed.is_empty() || !bin.held.is_empty();
         match bin.tier {
             Tier::OwnCordoned if used => staying += 1,
@@ -31,15 +34,7 @@ fn stand_pool(work: &mut Work<'_>, p: usize) {
             Tier::Ready | Tier::Coming => {}
         }
     }
-    let opened = |work: &Work<'_>| -> u32 {
-        work.groups
-            .iter()
-            .map(|g| (g.offer, g.nodes))
-            .chain(work.probes.iter().map(|(o, n)| (*o, *n)))
-            .filter(|(o, _)| work.offers[*o].pool == p)
-            .fold(0, |sum, (_, n)| sum.saturating_add(n))
-    };
-    staying = staying.saturating_add(opened(work));
+    staying = staying.saturating_add(opened);
     let mut minimum = pool.min.saturating_sub(staying);
     let mut spare = pool.spare.saturating_sub(idle).max(minimum) - minimum;
     for b in cordoned {
@@ -64,9 +59,7 @@ fn stand_pool(work: &mut Work<'_>, p: usize) {
 }
 
 fn launch(work: &mut Work<'_>, p: usize, minimum: &mut u32, spare: &mut u32) {
-    let mut offers: Vec<usize> = (0..work.offers.len())
-        .filter(|o| work.offers[*o].pool == p)
-        .collect();
+    let mut offers = work.offers_of[p].clone();
     offers.sort_by_key(|o| (work.offers[*o].tier, work.offers[*o].price, *o));
     for offer in offers {
         let n = work

@@ -13,9 +13,43 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reasons listed for one class or pool at most.
 pub(super) const LISTED: usize = 40;
 
+/// Where each class has units: indices of bins and of groups.
+pub(super) struct Places {
+    bins: Vec<Vec<usize>>,
+    groups: Vec<Vec<usize>>,
+}
+
+impl Places {
+    /// Looks once over everything.
+    pub fn new(work: &Work<'_>) -> Self {
+        let none = vec![Vec::new(); work.input.classes.len()];
+        let mut all = Self {
+            bins: none.clone(),
+            groups: none,
+        };
+        let add = |list: &mut Vec<usize>, at: usize| {
+            if list.last() != Some(&at) {
+                list.push(at);
+            }
+        };
+        for (b, bin) in work.bins.iter().enumerate().filter(|(_, b)| !b.would) {
+            for (class, _) in &bin.placed {
+                add(&mut all.bins[*class], b);
+            }
+        }
+        for (g, group) in work.groups.iter().enumerate() {
+            for (class, _) in &group.placed {
+                add(&mut all.groups[*class], g);
+            }
+        }
+        all
+    }
+}
+
 /// Reasons of one class whose figures are known.
 pub(super) fn class(
     work: &Work<'_>,
+    places: &Places,
     missing: &Missing<'_>,
     class: usize,
     outcome: &mut ClassOutcome,
@@ -28,7 +62,7 @@ pub(super) fn class(
         .map(|rule| Reason::UnsupportedRule { rule: rule.clone() })
         .collect();
     reasons.extend(work.notes.get(&class).into_iter().flatten().cloned());
-    placed(work, class, &mut reasons);
+    placed(work, places, class, &mut reasons);
     reasons.extend(coming::of_request(work, class));
     if outcome.unplaced > 0 && unit.constraints.unsupported.is_empty() {
         let could = could::could_ever(work, class);
@@ -81,11 +115,11 @@ fn never(work: &Work<'_>, class: usize, could: &Could, least: u32) -> Option<Rea
 }
 
 /// Where its units go.
-fn placed(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
+fn placed(work: &Work<'_>, places: &Places, class: usize, reasons: &mut Vec<Reason>) {
     let now = work.input.now;
     let (mut units, mut nodes, mut joining) = (0, 0, false);
     let mut asked: BTreeMap<usize, (u32, UnixMs)> = BTreeMap::new();
-    for bin in work.bins.iter().filter(|b| !b.would) {
+    for bin in places.bins[class].iter().map(|b| &work.bins[*b]) {
         let here: u32 = bin
             .placed
             .iter()
@@ -114,7 +148,8 @@ fn placed(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
             }
         }
     }
-    for group in work.groups.iter().filter(|g| g.units(class) > 0) {
+    let groups = places.groups[class].iter().map(|g| &work.groups[*g]);
+    for group in groups.filter(|g| g.units(class) > 0) {
         let offer = &work.offers[group.offer];
         if !offer.would {
             let ready = UnixMs(now.0.saturating_add(offer.boot));
@@ -183,16 +218,17 @@ fn not_placed(work: &Work<'_>, missing: &Missing<'_>, class: usize, reasons: &mu
     for &p in work.pool_index.values() {
         let pool = &work.input.pools[p];
         let id = || pool.id.clone();
-        let template = work
-            .offers
-            .iter()
-            .any(|o| o.pool == p && work.matches(class, o.kind) && o.times(unit) > 0);
+        let template = work.offers_of[p].iter().any(|o| {
+            let offer = &work.offers[*o];
+            work.matches(class, offer.kind) && offer.times(unit) > 0
+        });
         let away = missing.reasons(work, class, p, template);
         let out = !away.is_empty();
         reasons.extend(away);
         let mut said = false;
         let mut differs = None;
-        for (o, offer) in work.offers.iter().enumerate().filter(|(_, o)| o.pool == p) {
+        for &o in &work.offers_of[p] {
+            let offer = &work.offers[o];
             if let Some(what) = work.kinds[offer.kind].differs(&unit.constraints) {
                 differs = Some(what.to_string());
                 continue;

@@ -2,32 +2,45 @@
 //! `gangs::place` only; `holding` and `kept` also by what explains holds. **Invariant:** nothing is held for a gang that
 //! can never be whole.
 
-use super::{Domain, Holders, Try, all_tries, name, rating};
+use super::ways::{Ask, Ways};
+use super::{Domain, Holders, Map, name};
 use crate::model::{Gang, Reason, Source};
-use crate::planner::could::could_ever;
+use crate::planner::could::Could;
 use crate::planner::grow::Packing;
 use crate::planner::state::Work;
 use crate::planner::supply::{At, Bin};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What a gang that cannot be whole now may hope for.
+pub(super) struct Outlook {
+    /// Most units that could be had now, and where.
+    pub could: u32,
+    pub place: String,
+    /// Of the domains that could ever hold it, the one that gives most now, on which nodes.
+    pub hope: Option<(Domain, Vec<(usize, u32)>)>,
+    pub ever: Could,
+}
+
 /// What becomes of a gang that cannot be whole now.
 pub(super) fn short(
     work: &mut Work<'_>,
-    class: usize,
+    map: &Map,
+    ask: Ask<'_>,
     gang: &Gang,
-    need: u32,
-    tries: &[Try],
+    outlook: Outlook,
     home: &BTreeSet<Domain>,
     holders: &mut Holders,
 ) {
     let input = work.input;
+    let (class, want) = (ask.class, ask.want);
     let unit = &input.classes[class];
-    let want = work.open[class];
-    let best = tries
-        .iter()
-        .max_by_key(|t| (t.placed, t.fitted, std::cmp::Reverse(t.domain.clone())));
+    let Outlook {
+        could,
+        place,
+        hope,
+        ever,
+    } = outlook;
     let least = gang.min.max(1);
-    let ever = could_ever(work, class);
     if ever.never(least) {
         // `why` says so; what was assigned to it while it was possible is lent.
         if let (Source::Request(request), true) = (&unit.source, gang.assigned > 0) {
@@ -43,13 +56,11 @@ pub(super) fn short(
         }
         return;
     }
-    let could = gang.assigned.saturating_add(best.map_or(0, |t| t.placed));
-    let place = best.map_or_else(String::new, |t| name(work, &t.domain));
     work.note(
         class,
         Reason::GangShort {
             min: gang.min,
-            could,
+            could: gang.assigned.saturating_add(could),
             place,
         },
     );
@@ -59,12 +70,14 @@ pub(super) fn short(
     // Its part is given up for a whole elsewhere, or because its time is over.
     if let (Source::Request(request), true) = (&unit.source, gang.assigned > 0) {
         let total = gang.assigned.saturating_add(want);
-        let free = BTreeSet::new();
-        let ledger = work.ledger.clone();
-        let elsewhere = all_tries(work, class, gang.min, total, false, &free, &ledger)
-            .into_iter()
-            .filter(|t| t.placed >= gang.min && !home.contains(&t.domain))
-            .min_by_key(|t| rating(work, t, total));
+        let again = Ask {
+            need: gang.min,
+            want: total,
+            would: false,
+            ..ask
+        };
+        let elsewhere =
+            Ways::new(work, map, again, &BTreeSet::new()).whole(gang.min, |d| !home.contains(d));
         if let (Some(t), false) = (elsewhere, home.is_empty()) {
             let reason = Reason::WholeElsewhere {
                 place: name(work, &t.domain),
@@ -85,13 +98,10 @@ pub(super) fn short(
     if !ever.anywhere(least) {
         return;
     }
-    let hope = tries
-        .iter()
-        .filter(|t| t.packing.is_none() && ever.holds(&t.domain, least))
-        .max_by_key(|t| (t.fitted, std::cmp::Reverse(t.domain.clone())));
-    let probed = probe(work, class, need, want, home, holders);
+    let probed = probe(work, map, ask, home, holders);
     let domain = hope
-        .map(|t| t.domain.clone())
+        .as_ref()
+        .map(|(domain, _)| domain.clone())
         .or_else(|| home.first().cloned())
         .or(probed);
     let Some(domain) = domain else { return };
@@ -103,7 +113,7 @@ pub(super) fn short(
         None => match over {
             Some(since) => work.note(class, Reason::HoldOver { since }),
             None => {
-                let fits = hope.map(|t| t.fits.clone()).unwrap_or_default();
+                let fits = hope.map(|(_, fits)| fits).unwrap_or_default();
                 work.holds |= !fits.is_empty();
                 for (b, n) in &fits {
                     work.bins[*b].take(unit, class, *n, true);
@@ -125,9 +135,8 @@ pub(super) fn short(
 /// way, as a probe. Only for the first gang of the domain, so asks stay bounded (I11).
 fn probe(
     work: &mut Work<'_>,
-    class: usize,
-    need: u32,
-    want: u32,
+    map: &Map,
+    ask: Ask<'_>,
     home: &BTreeSet<Domain>,
     holders: &Holders,
 ) -> Option<Domain> {
@@ -138,11 +147,12 @@ fn probe(
             open.offer[i] = u32::MAX;
         }
     }
-    let tries = all_tries(work, class, need, want, false, home, &open);
-    let best = tries
-        .into_iter()
-        .filter(|t| t.placed >= need && !holders.contains_key(&t.domain))
-        .min_by_key(|t| rating(work, t, want))?;
+    let ask = Ask {
+        would: false,
+        ledger: &open,
+        ..ask
+    };
+    let best = Ways::new(work, map, ask, home).whole(ask.need, |d| !holders.contains_key(d))?;
     let asks: BTreeMap<usize, u32> =
         best.packing
             .iter()
