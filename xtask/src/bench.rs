@@ -7,6 +7,7 @@ mod agent;
 mod exporter;
 mod figure;
 mod optimised;
+mod plan;
 mod process;
 mod rig;
 mod session;
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// How many agents `session` plays; its budgets are named for 10,000.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     agents: u32,
+    /// How often `plan` times each plan; the median is judged.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repeats: u32,
 }
 
 /// One bench: its name, what it measures, its work.
@@ -48,6 +52,11 @@ const BENCHES: &[Bench] = &[
         name: "session",
         about: "what many agents cost the coordinator, and how soon all are back after a crash",
         run: session::run,
+    },
+    Bench {
+        name: "plan",
+        about: "how long one decision takes, on published workloads and on a large fleet",
+        run: plan::run,
     },
 ];
 

@@ -58,6 +58,22 @@ pub(crate) fn session_load() -> Result<PathBuf> {
     Ok(workspace::built("demo", "session_load"))
 }
 
+/// The planner's workloads.
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn plan_bench() -> Result<PathBuf> {
+    build(&[
+        "--profile",
+        "demo",
+        "--package",
+        "drover-core",
+        "--example",
+        "plan_bench",
+    ])?;
+    Ok(workspace::built("demo", "examples/plan_bench"))
+}
+
 fn build(args: &[&str]) -> Result<()> {
     eprintln!("bench: cargo build {}", args.join(" "));
     if command::passes(command::cargo().arg("build").args(args))? {

@@ -1,0 +1,124 @@
+//! How long plans take: one JSON object a line, `{case, value, unit}` with `target` where the case is the whole workload
+//! that the budget names. `plan_bench [REPEATS [PART]]`: only cases whose name
+//! contains PART.
+//!
+//! Built and run by `cargo xtask bench plan`. Every case asserts what its plan does before a figure is printed: a figure
+//! of a wrong plan is worth nothing (SC-48). Timed is `planner::plan`, check included, as core time; inputs are built outside.
+
+#[path = "plan_bench/estimator.rs"]
+mod estimator;
+#[path = "plan_bench/fleet.rs"]
+mod fleet;
+#[path = "plan_bench/mix.rs"]
+mod mix;
+#[path = "plan_bench/shapes.rs"]
+mod shapes;
+
+use drover_core::model::{PlanInput, Planned};
+use drover_core::planner;
+use serde::Serialize;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Further figures of a plan: what, value, unit; or what is wrong with it.
+type Looked = Result<Vec<(&'static str, f64, &'static str)>, String>;
+
+/// One workload.
+struct Case {
+    name: String,
+    input: PlanInput,
+    /// Looks at the plan before it is timed.
+    look: fn(&PlanInput, &Planned) -> Looked,
+    /// Most milliseconds, when this is the workload that the budget names.
+    target_ms: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Figure {
+    case: String,
+    value: f64,
+    unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<f64>,
+}
+
+fn main() -> std::process::ExitCode {
+    let repeats: usize = std::env::args()
+        .nth(1)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(10);
+    let cases = mix::cases()
+        .into_iter()
+        .chain([estimator::case()])
+        .chain(fleet::cases());
+    let part = std::env::args().nth(2).unwrap_or_default();
+    for case in cases.filter(|case| case.name.contains(&part)) {
+        if let Err(why) = measure(&case, repeats.max(1)) {
+            eprintln!("plan_bench: {}: {why}", case.name);
+            return std::process::ExitCode::FAILURE;
+        }
+    }
+    std::process::ExitCode::SUCCESS
+}
+
+fn measure(case: &Case, repeats: usize) -> Result<(), String> {
+    let begin = Instant::now();
+    let planned = planner::plan(&case.input);
+    let rounds = rounds(begin.elapsed());
+    if !planned.report.dropped.is_empty() {
+        return Err(format!("the check dropped {:?}", planned.report.dropped[0]));
+    }
+    let more = (case.look)(&case.input, &planned)?;
+    let bytes = planner::to_bytes(&planned);
+    drop(planned);
+
+    let mut times_ms = Vec::with_capacity(repeats);
+    for _ in 0..repeats {
+        let begin = core_ms()?;
+        for _ in 0..rounds {
+            black_box(planner::plan(black_box(&case.input)));
+        }
+        times_ms.push((core_ms()? - begin) / f64::from(rounds));
+        if planner::to_bytes(&planner::plan(&case.input)) != bytes {
+            return Err("the same input gave another plan".to_owned());
+        }
+    }
+    times_ms.sort_by(f64::total_cmp);
+    let median = times_ms[times_ms.len() / 2];
+    say(&case.name, "median", median, "ms", case.target_ms);
+    say(&case.name, "least", times_ms[0], "ms", None);
+    say(&case.name, "most", times_ms[times_ms.len() - 1], "ms", None);
+    for (what, value, unit) in more {
+        say(&case.name, what, value, unit, None);
+    }
+    Ok(())
+}
+
+/// Plans per sample: the kernel counts core time in steps of some milliseconds, so a sample takes 100 ms or more.
+fn rounds(one: Duration) -> u32 {
+    let one_us = one.as_micros().max(1);
+    u32::try_from(100_000_u128.div_ceil(one_us)).unwrap_or(u32::MAX)
+}
+
+/// Milliseconds that this thread has had a core. The planner has one thread and waits for nothing: on a machine with a
+/// free core this is the time it takes, and elsewhere it does not count what others do.
+fn core_ms() -> Result<f64, String> {
+    let path = "/proc/thread-self/schedstat";
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let nanoseconds: f64 = first.parse().map_err(|_| format!("{path}: {text}"))?;
+    Ok(nanoseconds / 1e6)
+}
+
+fn say(case: &str, what: &str, value: f64, unit: &'static str, target: Option<f64>) {
+    let figure = Figure {
+        case: format!("{case}: {what}"),
+        value,
+        unit,
+        target,
+    };
+    println!(
+        "{}",
+        serde_json::to_string(&figure).expect("a figure is plain data")
+    );
+}
