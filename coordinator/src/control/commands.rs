@@ -235,6 +235,30 @@ impl Commands {
         }
     }
 
+    /// What events call a node (by id, host name or instance id), pool or request; empty for all.
+    ///
+    /// # Errors
+    /// Several nodes carry that name, or nothing and no past event does.
+    pub async fn event_subject(&self, name: &str) -> Result<String, CommandError> {
+        if name.is_empty() {
+            return Ok(String::new());
+        }
+        match self.node_id(name) {
+            Ok(id) => return Ok(id.0),
+            Err(error @ CommandError::Ambiguous { .. }) => return Err(error),
+            Err(_) => {}
+        }
+        let view = self.view();
+        let known = view.pool(name).is_some() || view.request(name).is_some();
+        if known || !self.events(0, name, 1).await.is_empty() {
+            return Ok(name.to_owned());
+        }
+        Err(CommandError::NotFound {
+            kind: "node, pool or request",
+            name: name.to_owned(),
+        })
+    }
+
     /// Commits; a conflict comes back as `None`, so that the caller reads again.
     pub(super) async fn commit(&self, change: Change) -> Result<Option<Revision>, CommandError> {
         match self.journal.commit(change).await {

@@ -203,8 +203,10 @@ impl AdminService for Admin {
     type EventsStream = BoxStream<'static, Result<v1::Event, Status>>;
 
     async fn events(&self, request: Request<v1::EventsRequest>) -> Answer<Self::EventsStream> {
-        let wish = request.into_inner();
+        let mut wish = request.into_inner();
         text("subject", &wish.subject, limits::NAME_BYTES)?;
+        let subject = self.commands.event_subject(&wish.subject).await;
+        wish.subject = subject.map_err(refuse)?;
         Ok(Response::new(
             events::stream(self.commands.clone(), wish).await,
         ))

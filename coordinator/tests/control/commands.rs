@@ -185,3 +185,30 @@ async fn names_of_nodes_must_be_known_and_unique() {
         .await
         .expect("cordoned");
 }
+
+#[tokio::test]
+async fn events_are_found_by_any_name_of_a_node_and_an_unknown_one_is_refused() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    let instance = rig.cloud.alive("a")[0].clone();
+    let node = rig.join("a", &instance).await;
+    rig.cycle().await;
+    for name in [node.as_str(), &instance, &format!("host-{instance}")] {
+        let subject = rig.commands.event_subject(name).await.expect("a node");
+        assert_eq!(subject, node.0, "{name}");
+        assert!(
+            !rig.commands.events(0, &subject, 10).await.is_empty(),
+            "{name}"
+        );
+    }
+    for name in ["a", "job", ""] {
+        assert_eq!(rig.commands.event_subject(name).await.expect("known"), name);
+    }
+    let refused = rig
+        .commands
+        .event_subject("nobody")
+        .await
+        .expect_err("unknown");
+    assert!(refused.to_string().contains("nobody"), "{refused}");
+}
