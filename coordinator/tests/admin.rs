@@ -39,6 +39,7 @@ state_dir = "/nowhere"
 
 [control]
 interval = "1s"
+settle = "2s"
 
 [[pool]]
 name = "rack"
