@@ -9,11 +9,25 @@ use crate::control::events::time;
 use crate::control::fleet::FleetNode;
 use crate::control::input::coming;
 use crate::control::view::PoolView;
-use crate::ports::actuate::InstanceState;
-use crate::records::LaunchState;
+use crate::ports::actuate::{InstanceState, PoolReading};
+use crate::records::{FreezeRecord, LaunchState};
 use drover_core::model::{Busy, Lifecycle, MicroUsd, Millis, Mode, Planned, PoolId, Stop, UnixMs};
 use drover_core::planner::render_stop;
 use std::collections::BTreeSet;
+
+/// The freeze that the group's own tag states: it is not in our store, and counts all the same.
+fn frozen_by_tag(pool: &PoolConfig, reading: Option<&PoolReading>) -> Option<FreezeRecord> {
+    let reading = reading?;
+    reading.stops.iter().find_map(|stop| match stop {
+        Stop::Frozen { by, why } => Some(FreezeRecord {
+            pool: Some(pool.name.clone()),
+            by: by.clone(),
+            reason: why.clone(),
+            since: reading.read_at,
+        }),
+        _ => None,
+    })
+}
 
 /// An instance that runs, was asked for, and whose agent did not enrol in time.
 pub(super) struct Missed {
@@ -122,7 +136,10 @@ impl Control {
                 .collect(),
             holds,
             missed: u32::try_from(missed.len()).unwrap_or(u32::MAX),
-            frozen: self.freeze_of(round, &pool.name).cloned(),
+            frozen: self
+                .freeze_of(round, &pool.name)
+                .cloned()
+                .or_else(|| frozen_by_tag(pool, reading.map(AsRef::as_ref))),
             read_error: error.map(|error| error.message.clone()),
             offerings: reading
                 .map(|reading| {
