@@ -87,6 +87,7 @@ pub fn run(args: &Args) -> ExitCode {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
+    allow_sockets();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -130,6 +131,16 @@ pub(super) fn not_built(config: &Config) -> Option<String> {
             pool.name
         )
     })
+}
+
+/// A socket per agent: the limit that a shell gives (often 1,024) is raised to the most that is allowed.
+fn allow_sockets() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// What the parts are made from.

@@ -83,6 +83,8 @@ pub(super) struct Round {
     /// Pools that were read in this cycle.
     pub(super) read: BTreeSet<PoolId>,
     pub(super) fleet: Vec<FleetNode>,
+    /// Records have changed since the fleet was joined.
+    pub(super) stale: bool,
     /// Another cycle should follow at once.
     pub(super) again: bool,
     /// Told at the end, in batches.
@@ -200,6 +202,7 @@ impl Control {
             readings: self.pools.readings(),
             read: read.into_iter().collect(),
             fleet: Vec::new(),
+            stale: true,
             again: false,
             events: Vec::new(),
         };
@@ -207,8 +210,11 @@ impl Control {
         Ok(round)
     }
 
-    /// Joins again after records changed.
+    /// Joins again if records changed: all else that is joined stays as it is for the whole cycle.
     pub(super) fn rejoin(&self, round: &mut Round) {
+        if !std::mem::take(&mut round.stale) {
+            return;
+        }
         round.fleet = join(&Sources {
             config: &self.config,
             ledger: &round.ledger,
@@ -256,6 +262,7 @@ impl Control {
         let (change, apply) = tx.take();
         match self.journal.commit(change).await {
             Ok(revision) => {
+                round.stale |= !apply.is_empty();
                 for step in apply {
                     step(&mut round.ledger, revision);
                 }

@@ -188,17 +188,16 @@ pub(super) fn hosts_off(round: &Round, pool: &PoolConfig) -> Vec<InstanceId> {
         .filter(|held| held.value.pool == pool.name)
         .flat_map(|held| &held.value.hosts)
         .collect();
+    let off: BTreeSet<&InstanceId> = round
+        .fleet
+        .iter()
+        .filter(|node| node.pool.as_ref() == Some(&pool.name) && node.lifecycle == Lifecycle::Off)
+        .filter_map(|node| node.instance_id.as_ref())
+        .collect();
     fixed
         .hosts
         .iter()
-        .filter(|host| !asked.contains(host))
-        .filter(|host| {
-            round.fleet.iter().any(|node| {
-                node.instance_id.as_ref() == Some(host)
-                    && node.pool.as_ref() == Some(&pool.name)
-                    && node.lifecycle == Lifecycle::Off
-            })
-        })
+        .filter(|host| !asked.contains(host) && off.contains(host))
         .cloned()
         .collect()
 }

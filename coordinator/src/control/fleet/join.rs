@@ -50,15 +50,22 @@ impl Sources<'_> {
 pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
     let held = reservations(sources.ledger);
     let launched = launched(sources.ledger);
-    let claims = claims(sources);
-    let mut nodes = Vec::new();
+    let index = Index::new(sources);
+    let claims = claims(sources, &index);
+    let known = Known {
+        index,
+        claims,
+        launched,
+        held,
+    };
+    let mut nodes = Vec::with_capacity(sources.ledger.nodes.len());
     let mut spoken_for = BTreeSet::new();
     for (id, record) in &sources.ledger.nodes {
         let record = &record.value;
         if record.revoked {
             continue;
         }
-        let node = joined(sources, id, record, &claims, &launched, &held);
+        let node = joined(sources, &known, id, record);
         if let (Some(pool), Some(instance)) = (&node.pool, &node.instance_id) {
             spoken_for.insert((pool.clone(), instance.clone()));
         }
@@ -74,28 +81,80 @@ pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
             if spoken_for.contains(&key) || (instance.state == InstanceState::Gone && !fixed) {
                 continue;
             }
-            nodes.push(silent(pool, reading, instance, &launched));
+            nodes.push(silent(pool, reading, instance, &known.launched));
         }
     }
     nodes.sort_by(|a, b| a.id.cmp(&b.id));
     nodes
 }
 
-/// Who says to be which instance; an instance that two claim belongs to neither.
-fn claims(sources: &Sources<'_>) -> BTreeMap<(PoolId, InstanceId), Vec<NodeId>> {
-    let mut claims: BTreeMap<_, Vec<NodeId>> = BTreeMap::new();
+/// What is looked up once per node.
+struct Known<'a> {
+    index: Index<'a>,
+    claims: BTreeMap<NodeId, (PoolId, InstanceId)>,
+    launched: BTreeMap<InstanceId, LaunchId>,
+    held: BTreeMap<NodeId, Vec<Reserved>>,
+}
+
+/// What providers and lists name, by id.
+struct Index<'a> {
+    instances: BTreeMap<(&'a PoolId, &'a InstanceId), &'a Instance>,
+    /// Instances of clouds, with the first pool that names them.
+    clouds: BTreeMap<&'a InstanceId, &'a PoolId>,
+    hosts: BTreeMap<(&'a PoolId, &'a str), &'a InstanceId>,
+}
+
+impl<'a> Index<'a> {
+    fn new(sources: &Sources<'a>) -> Self {
+        let mut index = Self {
+            instances: BTreeMap::new(),
+            clouds: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+        };
+        for (pool, reading) in sources.readings {
+            let config = sources.config.pool(pool);
+            let cloud = config.is_some_and(|config| config.kind() != PoolKind::Static);
+            for instance in &reading.instances {
+                let slot = index.instances.entry((pool, &instance.id));
+                slot.or_insert(instance);
+                if cloud {
+                    index.clouds.entry(&instance.id).or_insert(pool);
+                }
+            }
+        }
+        for pool in &sources.config.pools {
+            if let PoolSource::Static(fixed) = &pool.source {
+                let hosts = fixed.hosts.iter().map(|h| ((&pool.name, h.as_str()), h));
+                index.hosts.extend(hosts);
+            }
+        }
+        index
+    }
+}
+
+/// Who is which instance; an instance that two claim belongs to neither.
+fn claims(sources: &Sources<'_>, index: &Index<'_>) -> BTreeMap<NodeId, (PoolId, InstanceId)> {
+    let mut claims = BTreeMap::new();
+    let mut claimed: BTreeMap<(PoolId, InstanceId), u32> = BTreeMap::new();
     for (id, record) in &sources.ledger.nodes {
         if record.value.revoked {
             continue;
         }
-        if let Some((pool, instance)) = claim(sources, id, &record.value) {
-            claims.entry((pool, instance)).or_default().push(id.clone());
+        if let Some(claim) = claim(sources, index, id, &record.value) {
+            *claimed.entry(claim.clone()).or_insert(0) += 1;
+            claims.insert(id.clone(), claim);
         }
     }
+    claims.retain(|_, claim| claimed.get(claim) == Some(&1));
     claims
 }
 
-fn claim(sources: &Sources<'_>, id: &NodeId, record: &NodeRecord) -> Option<(PoolId, InstanceId)> {
+fn claim(
+    sources: &Sources<'_>,
+    index: &Index<'_>,
+    id: &NodeId,
+    record: &NodeRecord,
+) -> Option<(PoolId, InstanceId)> {
     let known = || {
         record.instance.clone().or_else(|| {
             let facts = &sources.views.get(id)?.facts;
@@ -105,20 +164,15 @@ fn claim(sources: &Sources<'_>, id: &NodeId, record: &NodeRecord) -> Option<(Poo
     let Some(pool) = &record.pool else {
         // A token without a pool: the provider that names the instance says where it belongs.
         let instance = known()?;
-        let named = |(pool, reading): (&PoolId, &Arc<PoolReading>)| {
-            let cloud = sources.config.pool(pool)?.kind() != PoolKind::Static;
-            (cloud && reading.instances.iter().any(|i| i.id == instance)).then(|| pool.clone())
-        };
-        let pool = sources.readings.iter().find_map(named)?;
-        return Some((pool, instance));
+        let pool = index.clouds.get(&instance)?;
+        return Some(((*pool).clone(), instance));
     };
     let pool = sources.config.pool(pool)?;
     let instance = match &pool.source {
-        PoolSource::Static(fixed) => fixed
-            .hosts
-            .iter()
-            .find(|host| host.as_str() == record.name)
-            .cloned()?,
+        PoolSource::Static(_) => {
+            let host = index.hosts.get(&(&pool.name, record.name.as_str()))?;
+            (*host).clone()
+        }
         PoolSource::Asg(_) | PoolSource::Sim(_) => known()?,
     };
     Some((pool.name.clone(), instance))
@@ -163,17 +217,9 @@ fn reservations(ledger: &Ledger) -> BTreeMap<NodeId, Vec<Reserved>> {
     held
 }
 
-fn joined(
-    sources: &Sources<'_>,
-    id: &NodeId,
-    record: &NodeRecord,
-    claims: &BTreeMap<(PoolId, InstanceId), Vec<NodeId>>,
-    launched: &BTreeMap<InstanceId, LaunchId>,
-    held: &BTreeMap<NodeId, Vec<Reserved>>,
-) -> FleetNode {
+fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRecord) -> FleetNode {
     let view = sources.views.get(id).cloned();
-    let claim = claim(sources, id, record)
-        .filter(|claim| claims.get(claim).is_some_and(|who| who.len() == 1));
+    let claim = told.claims.get(id).cloned();
     let pool = claim
         .as_ref()
         .map(|(pool, _)| pool)
@@ -182,18 +228,15 @@ fn joined(
         // A host that the list does not name is in no pool.
         .filter(|pool| !matches!(pool.source, PoolSource::Static(_)) || claim.is_some());
     let reading = pool.and_then(|pool| sources.readings.get(&pool.name));
-    let instance = reading.zip(claim.as_ref()).and_then(|(reading, (_, id))| {
-        reading
-            .instances
-            .iter()
-            .find(|instance| instance.id == *id)
-            .cloned()
-    });
+    let instance = claim
+        .as_ref()
+        .and_then(|(pool, id)| told.index.instances.get(&(pool, id)))
+        .map(|instance| (*instance).clone());
     let instance_id = claim.map(|(_, instance)| instance);
     let launch = record
         .launch
         .clone()
-        .or_else(|| launched.get(instance_id.as_ref()?).cloned());
+        .or_else(|| told.launched.get(instance_id.as_ref()?).cloned());
     let offering = offering_of(sources.ledger, reading, instance.as_ref(), launch.as_ref());
     let order = sources.ledger.orders.get(id).map(|held| held.value.clone());
     let drain = sources.ledger.drains.get(id).map(|held| held.value.clone());
@@ -205,7 +248,7 @@ fn joined(
     let allocatable = allocatable(known, view.as_deref(), fallback.as_ref());
     let expected = fallback.as_ref().map_or(0, |amount| amount.gpus);
     let unreachable = !record.off && unreachable(sources, view.as_deref());
-    let reserved = held.get(id).cloned().unwrap_or_default();
+    let reserved = told.held.get(id).cloned().unwrap_or_default();
     let idle_since = sources.ledger.idle.get(id).map(|held| held.value.since);
     let since = idle_since.unwrap_or(sources.now);
     let busy = match &view {
@@ -215,14 +258,14 @@ fn joined(
         },
     };
     let faulty = faulty(sources, record, pool, view.as_deref(), expected);
-    let told = view.as_ref().is_some_and(|view| view.workloads.is_some());
+    let listed = view.as_ref().is_some_and(|view| view.workloads.is_some());
     let complete = known.is_some_and(|facts| count(facts.gpus.len()) >= expected);
     let lifecycle = lifecycle(
         drain.as_ref(),
         instance.as_ref(),
         pool,
         record.off && !view.as_ref().is_some_and(|view| view.connected),
-        record.ready_at.is_some() || (told && complete && faulty.is_none()),
+        record.ready_at.is_some() || (listed && complete && faulty.is_none()),
     );
     FleetNode {
         id: id.clone(),
