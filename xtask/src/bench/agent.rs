@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::{
     Args,
@@ -92,6 +92,12 @@ fn measure(
             .first()
             .copied())
     })?;
+    // The figures are those of an agent that sees what it is there to see.
+    let all = u32::try_from(GPUS)?;
+    wait_for("the GPUs and their work", Duration::from_secs(30), || {
+        let status = coordinator.status()?;
+        Ok((status.gpus == all && status.gpus_busy == all).then_some(()))
+    })?;
     let mut exporter = exporter::start(&dir)?;
 
     eprintln!(
@@ -114,6 +120,11 @@ fn measure(
         cpu_of(yardstick)?,
     );
 
+    let status = coordinator.status()?;
+    ensure!(
+        status.nodes_ready == 1 && status.gpus_busy == all,
+        "the agent was lost while it was measured: {status:?}"
+    );
     let percent =
         |before: Duration, after: Duration| (after - before).as_secs_f64() / seconds * 100.0;
     let unit = "% of a core";

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 use super::{
     exporter::free_address,
@@ -137,22 +137,38 @@ impl Coordinator {
             .with_context(|| format!("tokens create printed no token text: {text}"))
     }
 
-    /// How many nodes it knows that are ready.
+    /// How many nodes it knows.
     ///
     /// # Errors
     /// When the CLI refuses, or prints no list.
     pub(crate) fn nodes(&self) -> Result<usize> {
         let text = self.cli(&["nodes", "list", "-o", "json"])?;
-        let reply: serde_json::Value =
-            serde_json::from_str(&text).context("nodes list printed no JSON")?;
-        let list = reply
-            .as_array()
-            .or_else(|| reply.get("nodes").and_then(serde_json::Value::as_array));
-        match list {
-            Some(nodes) => Ok(nodes.len()),
-            None => bail!("nodes list printed no list: {text}"),
-        }
+        let nodes: Vec<serde_json::Value> =
+            serde_json::from_str(&text).context("nodes list printed no list")?;
+        Ok(nodes.len())
     }
+
+    /// What it says of the fleet.
+    ///
+    /// # Errors
+    /// When the CLI refuses, or prints something else.
+    pub(crate) fn status(&self) -> Result<Status> {
+        let text = self.cli(&["status", "-o", "json"])?;
+        serde_json::from_str(&text).with_context(|| format!("status printed {text}"))
+    }
+}
+
+/// The part of `drover status` that benches look at.
+#[derive(Debug, Clone, Copy, serde::Deserialize)]
+pub(crate) struct Status {
+    /// Nodes that take work and are heard.
+    pub(crate) nodes_ready: u32,
+    /// GPUs of all nodes, and those that work holds.
+    pub(crate) gpus: u32,
+    pub(crate) gpus_busy: u32,
+    /// Control cycles since the start, and what the last one took.
+    pub(crate) cycles: u64,
+    pub(crate) last_cycle_us: u64,
 }
 
 fn launch(program: &Path, dir: &Path) -> Result<Running> {

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use super::{
@@ -61,13 +61,23 @@ pub(super) fn run(args: &Args, sink: &mut Sink) -> Result<()> {
     all_open(&mut load, &log, agents, patience).context("the first opening")?;
     sink.add("enrol and open all", begin.elapsed().as_secs_f64(), "s");
 
+    // Joining is over when control has seen every agent ready: what is measured then is a fleet at work.
+    wait_for("all nodes ready", patience, || {
+        Ok((coordinator.status()?.nodes_ready == agents).then_some(()))
+    })?;
     eprintln!("bench: measuring {agents} sessions for {} s", args.seconds);
     let pid = coordinator.process.pid();
+    let cycles = coordinator.status()?.cycles;
     let before = (process::cpu(pid)?, standing(&log)?, Instant::now());
     thread::sleep(Duration::from_secs(args.seconds));
     load.alive()?;
     let seconds = before.2.elapsed().as_secs_f64();
     let after = (process::cpu(pid)?, standing(&log)?);
+    let status = coordinator.status()?;
+    ensure!(
+        status.nodes_ready == agents,
+        "nodes were lost while they were measured: {status:?}"
+    );
 
     let budget = |target: f64| (agents == BUDGET_AGENTS).then_some(target);
     let cpu = (after.0 - before.0).as_secs_f64() / seconds * 100.0;
@@ -88,6 +98,22 @@ pub(super) fn run(args: &Args, sink: &mut Sink) -> Result<()> {
         f64::from(u32::try_from(after.1.reports - before.1.reports)?) / seconds,
         "1/s",
     );
+    sink.add(
+        "control cycles",
+        f64::from(u32::try_from(status.cycles - cycles)?) / seconds,
+        "1/s",
+    );
+    sink.add(
+        "last control cycle",
+        f64::from(u32::try_from(status.last_cycle_us)?) / 1_000.0,
+        "ms",
+    );
+    let asked = Instant::now();
+    ensure!(
+        coordinator.nodes()? == usize::try_from(agents)?,
+        "nodes list lacks nodes"
+    );
+    sink.add("nodes list", asked.elapsed().as_secs_f64() * 1_000.0, "ms");
     sink.add(
         "sessions lost in the window",
         f64::from(agents - after.1.open),
