@@ -373,11 +373,13 @@ fn a_peer_that_calls_itself_another_node_gets_nothing_of_it() {
                 .expect("another id");
             assert_eq!(liar["foreign"], true, "{liar}");
             // The node keeps its workloads, its request and its pool; a name that two have is not acted on.
-            let shown = coordinator.ask(&["nodes", "show", victim["id"].as_str().expect("an id")]);
-            assert!(
-                shown["busy"].to_string().contains(&job.pid().to_string()),
-                "{shown}"
-            );
+            let id = victim["id"].as_str().expect("an id");
+            let shown = wait::until_async("its job is seen", SOON, async || {
+                let shown = coordinator.ask(&["nodes", "show", id]);
+                let busy = shown["busy"].to_string();
+                busy.contains(&job.pid().to_string()).then_some(shown)
+            })
+            .await;
             assert_eq!(shown["pool"], "rack");
             let request = coordinator.ask(&["requests", "show", "job"]);
             assert_eq!(request["assignments"][0]["node"], victim["id"], "{request}");

@@ -99,9 +99,14 @@ mod tests {
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut request = [0; 256];
-            let read = stream.read(&mut request).unwrap();
-            assert!(request[..read].starts_with(b"GET /metrics HTTP/1.0"));
+            // All of it: what is left unread when the socket closes would reset the connection.
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.extend_from_slice(&byte);
+            }
+            assert!(request.starts_with(b"GET /metrics HTTP/1.0"));
             stream.write_all(text.as_bytes()).unwrap();
         });
         address
