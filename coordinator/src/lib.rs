@@ -12,4 +12,5 @@ pub mod control;
 pub mod ports;
 pub mod records;
 pub mod serve;
+pub mod sim;
 pub mod world;

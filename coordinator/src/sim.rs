@@ -1,0 +1,7 @@
+//! Layer 5: `drover simulate`. Traces, the virtual ports around the very same `control::cycle`, what places jobs, the
+//! score, the policies for comparison and the report.
+//!
+//! Called by the CLI and the benchmarks. **Invariant:** it differs from production only in the ports it passes.
+
+pub mod history;
+pub mod trace;

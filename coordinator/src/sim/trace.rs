@@ -1,0 +1,45 @@
+//! The workload of a simulation: jobs with their sizes, submission times and true run times, whatever file they came from.
+//!
+//! Built by the readers and the generator; read by the engine, the reference policies and the score. Decides nothing.
+
+use drover_core::model::{Constraints, Locality, Millis, Resources};
+
+/// All jobs of one simulation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// For people: the file's name or the generator's words.
+    pub name: String,
+    /// By submission, then id.
+    pub jobs: Vec<Job>,
+    /// Rows that were left out, with the reason and how many: failed pods, pods that fit nothing.
+    pub skipped: Vec<(String, u32)>,
+}
+
+/// One job: one unit, or a gang of equal units that starts only whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Unique in its trace.
+    pub id: String,
+    /// Submitted so long after the start of the simulation.
+    pub submit: Millis,
+    /// Runs for so long once all its units run. The planner is told only when the simulation says that jobs state it.
+    pub duration: Millis,
+    /// One unit.
+    pub unit: Resources,
+    /// Units. More than one is a gang.
+    pub units: u32,
+    /// Fewest units that are useful; less than `units` for elastic gangs.
+    pub min_units: u32,
+    /// One unit takes a whole node.
+    pub whole_node: bool,
+    /// How near each other a gang's units must be.
+    pub locality: Locality,
+    /// Where a unit may go.
+    pub constraints: Constraints,
+    /// Higher goes first.
+    pub priority: i32,
+    /// Team, for budgets; empty: none.
+    pub team: String,
+    /// A killed job goes on from its last checkpoint, made this often; absent: it starts anew.
+    pub checkpoint: Option<Millis>,
+}
