@@ -30,6 +30,9 @@ pub struct Job {
     pub units: u32,
     /// Fewest units that are useful; less than `units` for elastic gangs.
     pub min_units: u32,
+    /// One further, smaller unit that belongs to the job (the remainder of 12 GPUs on nodes of 8); the job starts when it
+    /// has a place too.
+    pub rest: Option<Resources>,
     /// One unit takes a whole node.
     pub whole_node: bool,
     /// How near each other a gang's units must be.
