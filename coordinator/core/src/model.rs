@@ -8,16 +8,22 @@ pub mod plan;
 pub mod pool;
 pub mod quantities;
 pub mod reason;
+pub mod rules_of_place;
 
-pub use demand::{Class, Constraints, Gang, Locality, Requirement, Source};
+pub use demand::{Class, Constraints, Gang, Locality, Source};
 pub use ids::{
     DrainId, HoldId, InstanceId, LaunchId, NodeId, OfferingId, PoolId, RequestName, SiteId, TokenId,
 };
-pub use input::{LaunchInFlight, MemoryEntry, PLAN_VERSION, PlanInput, Policy};
-pub use node::{Busy, Cordon, DrainInfo, Lifecycle, NodeInput, Reserved};
+pub use input::{Budget, Headroom, LaunchInFlight, MemoryEntry, PLAN_VERSION, PlanInput, Policy};
+pub use node::{Busy, Cordon, DrainInfo, Lifecycle, NodeInput, Reserved, Running};
 pub use plan::{
     Action, ClassOutcome, Dropped, NodeOutcome, Plan, Planned, PoolOutcome, Report, Run, Target,
 };
-pub use pool::{FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, Steering, Stop};
+pub use pool::{
+    Disruption, FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, Steering, Stop,
+};
 pub use quantities::{Bytes, MicroUsd, MilliCpu, Millis, Resources, UnixMs};
 pub use reason::{Away, Reason};
+pub use rules_of_place::{
+    HostPort, Near, Operator, Preferred, PreferredNear, Requirement, Selector, Spread,
+};

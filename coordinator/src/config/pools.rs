@@ -343,6 +343,7 @@ fn fixed(section: &Section<'_>, owner: &str, seen: &mut Seen) -> StaticPool {
     StaticPool {
         hosts: ids,
         allocatable: Resources {
+            gpu_milli: 0,
             cpu: MilliCpu(u64::from(cpus) * 1_000),
             memory,
             gpus,

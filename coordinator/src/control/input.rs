@@ -63,6 +63,8 @@ impl Control {
                 .map(|held| held.value.entry.clone())
                 .collect(),
             policy: Policy {
+                headroom: Vec::new(),
+                teams: std::collections::BTreeMap::new(),
                 max_cost: control.max_cost,
                 max_gpus: control.max_gpus,
                 settle: control.settle,
@@ -120,6 +122,8 @@ impl Control {
         let provider = reading.and_then(|reading| reading.provider_max);
         let boot = median(&settings.boots_ms);
         PoolInput {
+            disruption: Vec::new(),
+            expire_after: None,
             id: pool.name.clone(),
             kind: pool.kind(),
             site: pool.site.clone(),
@@ -316,6 +320,9 @@ fn node_input(node: &FleetNode) -> NodeInput {
         drain.step == DrainStep::Drained && drain.by != DROVER && drain.then != Then::Leave
     });
     NodeInput {
+        gpu_shares: Vec::new(),
+        workloads: Vec::new(),
+        launched: None,
         id: node.id.clone(),
         name: node.name.clone(),
         pool: node.pool.clone(),

@@ -231,6 +231,7 @@ impl Actuator for CloudPort {
                     market: Market::OnDemand,
                     price: MicroUsd(14_400_000),
                     allocatable: Some(Resources {
+                        gpu_milli: 0,
                         cpu: MilliCpu(64_000),
                         memory: Bytes(732 << 30),
                         gpus: GPUS,

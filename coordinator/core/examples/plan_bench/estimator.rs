@@ -47,6 +47,9 @@ pub(crate) fn case() -> Case {
 /// In no pool and under somebody's cordon: there the estimator is told not to pack on it.
 fn old_node() -> NodeInput {
     NodeInput {
+        gpu_shares: Vec::new(),
+        workloads: Vec::new(),
+        launched: None,
         id: "old".into(),
         name: "old".to_owned(),
         pool: None,

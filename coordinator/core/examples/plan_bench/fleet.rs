@@ -70,6 +70,9 @@ fn node(number: u32, pool: &PoolInput, dice: &mut Dice) -> NodeInput {
     let gpus = dice.pick(&[5, 6, 7, 8]);
     let offering = &pool.offerings[0];
     NodeInput {
+        gpu_shares: Vec::new(),
+        workloads: Vec::new(),
+        launched: None,
         id: format!("n-{number:05}").as_str().into(),
         name: format!("host-{number:05}"),
         pool: Some(pool.id.clone()),

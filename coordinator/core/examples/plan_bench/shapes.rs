@@ -30,6 +30,7 @@ impl Dice {
 
 pub(crate) fn size(milli_cpu: u64, bytes: u64, gpus: u32) -> Resources {
     Resources {
+        gpu_milli: 0,
         cpu: MilliCpu(milli_cpu),
         memory: Bytes(bytes),
         gpus,
@@ -55,6 +56,8 @@ pub(crate) fn empty() -> PlanInput {
 /// A cloud pool without offerings.
 pub(crate) fn pool(name: &str, site: &str, max: u32, rank: u32) -> PoolInput {
     PoolInput {
+        disruption: Vec::new(),
+        expire_after: None,
         id: name.into(),
         kind: PoolKind::Asg,
         site: site.into(),
@@ -111,6 +114,12 @@ pub(crate) fn offering(
 
 pub(crate) fn class(name: &str, count: u32, unit: Resources) -> Class {
     Class {
+        labels: std::collections::BTreeMap::new(),
+        namespace: String::new(),
+        team: String::new(),
+        run_time: None,
+        max_wait: None,
+        deadline: None,
         source: Source::Scheduler(name.to_owned()),
         unit,
         whole_node: false,

@@ -3,6 +3,7 @@
 
 use super::ids::{PoolId, RequestName};
 use super::quantities::{Millis, Resources, UnixMs};
+use super::rules_of_place::{HostPort, Near, Preferred, PreferredNear, Requirement, Spread};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +41,25 @@ pub struct Class {
     pub priority: i32,
     /// When the oldest member was submitted.
     pub submitted: UnixMs,
+    /// Labels of its units: what the selectors of others look at.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Scope of selectors (a Kubernetes namespace, a Slurm account); empty: the one scope there is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Whose budget pays; empty: only the fleet's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub team: String,
+    /// Stated run time of a unit (Slurm's time limit, `--for`, an annotation); absent: not stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_time: Option<Millis>,
+    /// May wait so long since `submitted` for nodes whose work states an end before new nodes are asked for; absent: no
+    /// patience.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_wait: Option<Millis>,
+    /// Useless when it has not started by then: nothing is asked for whose boot ends later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<UnixMs>,
 }
 
 /// Where a unit may go.
@@ -59,22 +79,34 @@ pub struct Constraints {
     /// Taints that the unit accepts: key to values; an empty set accepts every value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tolerations: BTreeMap<String, BTreeSet<String>>,
+    /// Node affinity: all rules of at least one of these must hold for the node's labels; empty: no such rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub any_of: Vec<Vec<Requirement>>,
+    /// Preferred node affinity: places that fulfil more weight come first among those of equal cost; never a reason to
+    /// stay without, never a reason to pay more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preferred: Vec<Preferred>,
+    /// Ports of the host that a unit takes.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub host_ports: BTreeSet<HostPort>,
+    /// Each must have a fellow in the unit's domain (the unit itself counts where there is none at all).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub affinity: Vec<Near>,
+    /// None may have a fellow in the unit's domain, now or later (the rule also keeps later ones away).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anti_affinity: Vec<Near>,
+    /// Wishes of the same two kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preferred_near: Vec<PreferredNear>,
+    /// Topology spread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spread: Vec<Spread>,
     /// At most so many units of this class on one node; 0: no limit.
     #[serde(default)]
     pub max_per_node: u32,
     /// Rules of the source that Drover cannot follow: the class is never grown for, the reason names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<String>,
-}
-
-/// One rule about a label.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Requirement {
-    /// Label.
-    pub key: String,
-    /// The label's value must be one of these.
-    pub any_of: BTreeSet<String>,
 }
 
 /// How near each other a gang's units must be.

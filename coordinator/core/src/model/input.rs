@@ -1,14 +1,15 @@
 //! The planner's one input: a serialisable value, so that every bug report is a file.
 
-use super::demand::Class;
+use super::demand::{Class, Constraints};
 use super::ids::{LaunchId, OfferingId, PoolId, RequestName};
 use super::node::NodeInput;
 use super::pool::{FailureKind, PoolInput};
-use super::quantities::{MicroUsd, Millis, UnixMs};
+use super::quantities::{MicroUsd, Millis, Resources, UnixMs};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Version of the planner and of plan files. A file of another version is refused by name.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// Everything a decision depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,4 +93,38 @@ pub struct Policy {
     /// Move running work that says it can be moved, for cost.
     #[serde(default)]
     pub consolidate: bool,
+    /// Room to keep free at all times, in units of demand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headroom: Vec<Headroom>,
+    /// Limits per team, beside the fleet's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub teams: BTreeMap<String, Budget>,
+}
+
+/// A limit on what runs and comes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Most USD per hour; absent: no limit. A node that teams share is paid by share of what they use of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<MicroUsd>,
+    /// Most GPUs; absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_gpus: Option<u32>,
+}
+
+/// Spare capacity in units of demand: so many units could start at once, anywhere that they may go. Ready and coming
+/// nodes count; demand goes first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Headroom {
+    /// What people call it.
+    pub name: String,
+    /// One unit.
+    pub unit: Resources,
+    /// Where it may be.
+    #[serde(default)]
+    pub constraints: Constraints,
+    /// Units.
+    pub count: u32,
 }

@@ -2,8 +2,9 @@
 
 use super::ids::{DrainId, InstanceId, NodeId, OfferingId, PoolId, RequestName, SiteId};
 use super::quantities::{MicroUsd, Resources, UnixMs};
+use super::rules_of_place::{HostPort, Near};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a node is in its life. Conditions (unreachable, faulty, foreign) and cordons stand beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -80,6 +81,40 @@ pub struct Reserved {
     pub amount: Resources,
 }
 
+/// Workloads of one node that are alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Running {
+    /// How many.
+    pub count: u32,
+    /// What each uses or has asked for.
+    pub unit: Resources,
+    /// Their labels, for the selectors of others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Scope of selectors.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Whose budget pays; empty: only the fleet's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub team: String,
+    /// Ports of the host that each takes.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub host_ports: BTreeSet<HostPort>,
+    /// Whom they keep away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anti_affinity: Vec<Near>,
+    /// When they started; absent when unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<UnixMs>,
+    /// When they say that they end; absent when they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<UnixMs>,
+    /// They say that they can move.
+    #[serde(default)]
+    pub movable: bool,
+}
+
 /// A drain under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,8 +165,14 @@ pub struct NodeInput {
     pub faulty: Option<String>,
     /// What workloads may use in all, overhead taken off.
     pub allocatable: Resources,
-    /// What workloads use or have asked for.
+    /// What workloads use or have asked for. A GPU that shares use in part counts whole.
     pub used: Resources,
+    /// Free thousandths of each GPU that shares use in part, smallest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu_shares: Vec<u32>,
+    /// What is known of what runs there, alike ones together; `used` has the amounts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<Running>,
     /// What requests hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<Reserved>,
@@ -151,4 +192,7 @@ pub struct NodeInput {
     pub drain: Option<DrainInfo>,
     /// USD per hour.
     pub price: MicroUsd,
+    /// When it was launched; absent when unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched: Option<UnixMs>,
 }

@@ -3,7 +3,7 @@
 use super::ids::{OfferingId, PoolId, SiteId};
 use super::quantities::{MicroUsd, Millis, Resources, UnixMs};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What drives a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,6 +93,22 @@ pub enum Quota {
     Percent(u32),
     /// A number.
     Count(u32),
+}
+
+/// A disruption budget in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disruption {
+    /// Most at once from draining to leaving.
+    pub most: Quota,
+    /// For these strategies of removal (faulty, expired, empty, surplus, replaceable); empty: for all.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub strategies: BTreeSet<String>,
+    /// When its window closes; absent: it always holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMs>,
+    /// What people call it.
+    pub name: String,
 }
 
 /// Why nothing is done to a pool now.
@@ -194,8 +210,14 @@ pub struct PoolInput {
     pub spare: u32,
     /// How long a node is idle before it may go.
     pub idle_after: Millis,
+    /// Nodes of this age are replaced once empty; absent: they grow as old as they like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expire_after: Option<Millis>,
     /// Most at once from draining to leaving.
     pub quota: Quota,
+    /// Further limits that hold now: calendar windows are expanded before the call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disruption: Vec<Disruption>,
     /// Preference among pools of equal price: lower first (order in the config).
     pub rank: u32,
     /// Labels of its nodes.

@@ -99,9 +99,18 @@ pub struct Resources {
     /// Whole GPUs.
     #[serde(default)]
     pub gpus: u32,
+    /// Of a unit: thousandths of one GPU that it shares with others (1 to 999; never beside whole GPUs). Of a node: 0,
+    /// since its shared GPUs are listed one by one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gpu_milli: u32,
     /// Anything else by name (ephemeral storage, pods, shares).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extended: BTreeMap<String, u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(amount: &u32) -> bool {
+    *amount == 0
 }
 
 impl Resources {
@@ -142,6 +151,7 @@ impl Resources {
         sum.cpu = sum.cpu.plus(other.cpu);
         sum.memory = sum.memory.plus(other.memory);
         sum.gpus = sum.gpus.saturating_add(other.gpus);
+        sum.gpu_milli = sum.gpu_milli.saturating_add(other.gpu_milli);
         for (name, amount) in &other.extended {
             let slot = sum.extended.entry(name.clone()).or_default();
             *slot = slot.saturating_add(*amount);
@@ -156,6 +166,7 @@ impl Resources {
         rest.cpu = rest.cpu.minus(other.cpu);
         rest.memory = rest.memory.minus(other.memory);
         rest.gpus = rest.gpus.saturating_sub(other.gpus);
+        rest.gpu_milli = rest.gpu_milli.saturating_sub(other.gpu_milli);
         for (name, amount) in &other.extended {
             if let Some(slot) = rest.extended.get_mut(name) {
                 *slot = slot.saturating_sub(*amount);
@@ -172,6 +183,7 @@ impl Resources {
             cpu: MilliCpu(self.cpu.0.saturating_mul(n)),
             memory: Bytes(self.memory.0.saturating_mul(n)),
             gpus: self.gpus.saturating_mul(count),
+            gpu_milli: self.gpu_milli.saturating_mul(count),
             extended: self
                 .extended
                 .iter()
@@ -186,6 +198,7 @@ impl Resources {
         self.cpu.0 == 0
             && self.memory.0 == 0
             && self.gpus == 0
+            && self.gpu_milli == 0
             && self.extended.values().all(|v| *v == 0)
     }
 }

@@ -142,7 +142,7 @@ impl<'a> Place<'a> {
                 .iter()
                 .find(|(k, _)| *k == requirement.key)
                 .map(|(_, v)| *v);
-            if !have.is_some_and(|v| requirement.any_of.contains(v)) {
+            if !requirement.holds(have) {
                 return Some(Differs::Label(requirement, have.map(str::to_owned)));
             }
         }

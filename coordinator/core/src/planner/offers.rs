@@ -253,6 +253,7 @@ fn smallest(pool: &PoolInput) -> (Option<Resources>, MicroUsd) {
                 cpu: have.cpu.min(alloc.cpu),
                 memory: have.memory.min(alloc.memory),
                 gpus: have.gpus.min(alloc.gpus),
+                gpu_milli: 0,
                 extended: have
                     .extended
                     .iter()

@@ -12,6 +12,7 @@ pub const START: u64 = 1_767_225_600_000;
 
 pub fn size(cpu: u64, gib: u64, gpus: u32) -> Resources {
     Resources {
+        gpu_milli: 0,
         cpu: MilliCpu(cpu * 1000),
         memory: Bytes(gib << 30),
         gpus,
@@ -35,6 +36,8 @@ pub fn pool(
         _ => "",
     };
     PoolInput {
+        disruption: Vec::new(),
+        expire_after: None,
         id: name.into(),
         kind: PoolKind::Asg,
         site: site.into(),
@@ -72,6 +75,9 @@ pub fn node(input: &PlanInput, name: &str, pool: &str) -> NodeInput {
     let offering = pool.and_then(|p| p.offerings.first());
     let desk = pool.is_none_or(|p| p.kind == PoolKind::Static);
     NodeInput {
+        gpu_shares: Vec::new(),
+        workloads: Vec::new(),
+        launched: None,
         id: name.into(),
         name: name.to_owned(),
         pool: pool.map(|p| p.id.clone()),
@@ -103,6 +109,12 @@ pub fn node(input: &PlanInput, name: &str, pool: &str) -> NodeInput {
 
 pub fn class(name: &str, count: u32, unit: Resources) -> Class {
     Class {
+        labels: std::collections::BTreeMap::new(),
+        namespace: String::new(),
+        team: String::new(),
+        run_time: None,
+        max_wait: None,
+        deadline: None,
         source: Source::Scheduler(name.to_owned()),
         unit,
         whole_node: false,

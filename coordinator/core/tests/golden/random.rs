@@ -274,6 +274,7 @@ fn classes(d: &mut Dice, input: &mut PlanInput) {
         if d.one_in(5) {
             let any_of = [d.pick(&["nvme", "tape"]).to_string()].into();
             k.requirements.push(Requirement {
+                op: drover_core::model::Operator::In,
                 key: "disk".to_owned(),
                 any_of,
             });

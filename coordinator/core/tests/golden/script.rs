@@ -390,6 +390,7 @@ impl World {
                 "locality" | "hold" | "assigned" | "holding" => {}
                 key => match key.split_once('.') {
                     Some(("label", k)) => class.constraints.requirements.push(Requirement {
+                        op: drover_core::model::Operator::In,
                         key: k.to_owned(),
                         any_of: value.split('+').map(str::to_owned).collect(),
                     }),

@@ -151,6 +151,7 @@ fn reading(
             .copied()
             .unwrap_or(MicroUsd(o.price_micro_usd_per_hour)),
         allocatable: Some(Resources {
+            gpu_milli: 0,
             cpu: MilliCpu(o.milli_cpus),
             memory: Bytes(o.memory_bytes),
             gpus: o.gpus,

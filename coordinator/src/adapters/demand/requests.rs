@@ -77,6 +77,12 @@ fn class(request: &RequestRecord, gang_hold: Millis) -> Option<Class> {
         return None;
     }
     Some(Class {
+        labels: std::collections::BTreeMap::new(),
+        namespace: String::new(),
+        team: String::new(),
+        run_time: None,
+        max_wait: None,
+        deadline: None,
         source: Source::Request(request.name.clone()),
         unit: spec.unit.clone(),
         whole_node: spec.whole_nodes,
@@ -88,6 +94,7 @@ fn class(request: &RequestRecord, gang_hold: Millis) -> Option<Class> {
                 .labels
                 .iter()
                 .map(|(key, value)| Requirement {
+                    op: drover_core::model::Operator::In,
                     key: key.clone(),
                     any_of: [value.clone()].into(),
                 })
@@ -95,6 +102,7 @@ fn class(request: &RequestRecord, gang_hold: Millis) -> Option<Class> {
             tolerations: BTreeMap::new(),
             max_per_node: 0,
             unsupported: Vec::new(),
+            ..Constraints::default()
         },
         gang: spec.gang_min.map(|min| Gang {
             min,

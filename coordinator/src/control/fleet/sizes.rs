@@ -38,6 +38,7 @@ pub(super) fn allocatable(
             count(telemetry.gpus.iter().filter(bad).count())
         });
     Resources {
+        gpu_milli: 0,
         cpu: facts
             .cpus
             .map_or(fallback.cpu, |cpus| MilliCpu(u64::from(cpus) * 1_000)),

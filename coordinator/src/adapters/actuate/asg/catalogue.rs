@@ -187,6 +187,7 @@ fn size(facts: &InstanceTypeFacts) -> (u32, Option<u64>, Option<u32>, String) {
 /// What a node of that type offers; nothing when AWS did not say all of it.
 pub(super) fn resources(facts: &InstanceTypeFacts) -> Option<Resources> {
     Some(Resources {
+        gpu_milli: 0,
         cpu: MilliCpu(u64::from(facts.vcpus?).saturating_mul(1000)),
         memory: Bytes(facts.memory_mib?.saturating_mul(1024 * 1024)),
         gpus: gpus(facts),
