@@ -73,9 +73,9 @@ mod tests {
     fn other_versions_and_bad_fields_are_named() {
         for (text, wanted) in [
             (r#"{"version": 7, "future": 1}"#, "version 7"),
-            (r#"{"version": 1, "now": "noon"}"#, "noon"),
-            (r#"{"version": 1, "now": 0, "colour": 1}"#, "colour"),
-            (r#"{"version": 1, "now": 0}"#, "seed"),
+            (r#"{"version": 2, "now": "noon"}"#, "noon"),
+            (r#"{"version": 2, "now": 0, "colour": 1}"#, "colour"),
+            (r#"{"version": 2, "now": 0}"#, "seed"),
             ("{", "line 1"),
         ] {
             let said = from_input_bytes(text.as_bytes())
