@@ -12,6 +12,7 @@ mod file;
 mod fit;
 mod gangs;
 mod grow;
+mod ledger;
 mod matching;
 mod offers;
 mod packing;

@@ -4,7 +4,8 @@
 //!
 //! Both work on classes: cost grows with shapes x offerings and with the nodes opened in groups, not with the count.
 
-use super::offers::{Ledger, Offer};
+use super::ledger::Ledger;
+use super::offers::Offer;
 use super::packing::{Context, may_open};
 use super::state::{Group, Work};
 use crate::model::Class;

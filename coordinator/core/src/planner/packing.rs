@@ -2,7 +2,8 @@
 //! `Packing`, never on the run's state.
 
 use super::grow::{Allow, Packing};
-use super::offers::{Ledger, Offer};
+use super::ledger::Ledger;
+use super::offers::Offer;
 use super::state::{Group, Work};
 use crate::model::{Class, Resources};
 use std::cmp::Reverse;

@@ -1,6 +1,6 @@
 //! Puts the run's state into the plan and its report. Called once per run, after shrink. Decides nothing.
 
-use super::offers::spent;
+use super::ledger::spent;
 use super::shrink::Shrunk;
 use super::state::Work;
 use super::supply::{At, Tier};

@@ -1,8 +1,9 @@
 //! What one planning run works on: the input indexed, supply as bins, counts per pool, the ledger of limits. Built once
 //! by `plan`; fit, gangs, grow, targets and shrink change it in turn, so each decision sees the one before it.
 
+use super::ledger::{self, Ledger};
 use super::matching::Place;
-use super::offers::{self, Ledger, Offer};
+use super::offers::{self, Offer};
 use super::supply::{At, Bin, Tier, is_present, node_supply, reserve_coming};
 use crate::model::{
     Busy, Cordon, Lifecycle, Mode, PlanInput, PoolId, Reason, RequestName, Resources, Source,
@@ -180,7 +181,7 @@ impl<'a> Work<'a> {
             }
         }
         work.kinds = order_by_index(kind_index);
-        work.ledger = offers::ledger(&work);
+        work.ledger = ledger::ledger(&work);
         work.lowest = work.lowest_prices();
         work.match_constraints();
         work.plain = (0..input.classes.len()).map(|c| work.is_plain(c)).collect();

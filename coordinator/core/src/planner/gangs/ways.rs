@@ -4,7 +4,8 @@
 use super::{Domain, Map, Try, rating};
 use crate::model::{Class, Locality};
 use crate::planner::grow::{self, Packing};
-use crate::planner::offers::{Ledger, Offer};
+use crate::planner::ledger::Ledger;
+use crate::planner::offers::Offer;
 use crate::planner::packing::room_in;
 use crate::planner::state::Work;
 use std::collections::{BTreeMap, BTreeSet};
