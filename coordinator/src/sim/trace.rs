@@ -2,6 +2,14 @@
 //!
 //! Built by the readers and the generator; read by the engine, the reference policies and the score. Decides nothing.
 
+mod cells;
+pub mod generate;
+pub mod lines;
+pub mod openb;
+pub mod philly;
+pub mod read;
+pub mod simple;
+
 use drover_core::model::{Constraints, Locality, Millis, Resources};
 
 /// All jobs of one simulation.
@@ -45,4 +53,42 @@ pub struct Job {
     pub team: String,
     /// A killed job goes on from its last checkpoint, made this often; absent: it starts anew.
     pub checkpoint: Option<Millis>,
+}
+
+impl Trace {
+    /// Sorts its jobs by submission, then id.
+    pub fn sort(&mut self) {
+        self.jobs
+            .sort_by(|a, b| (a.submit, &a.id).cmp(&(b.submit, &b.id)));
+    }
+
+    /// Counts a row that was left out.
+    pub fn skip(&mut self, why: &str) {
+        match self.skipped.iter_mut().find(|(known, _)| known == why) {
+            Some((_, count)) => *count += 1,
+            None => self.skipped.push((why.to_owned(), 1)),
+        }
+    }
+}
+
+impl Job {
+    /// A job of one unit that goes anywhere.
+    #[must_use]
+    pub fn new(id: String, submit: Millis, duration: Millis, unit: Resources) -> Self {
+        Self {
+            id,
+            submit,
+            duration,
+            unit,
+            units: 1,
+            min_units: 1,
+            rest: None,
+            whole_node: false,
+            locality: Locality::Any,
+            constraints: Constraints::default(),
+            priority: 0,
+            team: String::new(),
+            checkpoint: None,
+        }
+    }
 }

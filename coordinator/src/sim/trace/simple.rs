@@ -1,0 +1,269 @@
+//! A newcomer's own CSV: a header whose columns are recognised by name, one job per row.
+//!
+//! Called by `read`. `docs/simulate.md` lists the columns; an unknown one is refused, since a misspelt one would be lost.
+
+use super::cells::{Faults, Row, Table, thousandths};
+use super::{Job, Trace};
+use drover_core::model::{Bytes, MilliCpu, Millis, Resources};
+
+/// What a column holds, by the names that it may have.
+const COLUMNS: [(&str, &[&str]); 10] = [
+    ("id", &["id", "job", "name"]),
+    ("submit_s", &["submit_s"]),
+    ("submit", &["submit"]),
+    ("duration_s", &["duration_s"]),
+    ("duration", &["duration"]),
+    ("gpus", &["gpus", "num_gpus"]),
+    ("cpus", &["cpus"]),
+    ("memory_gib", &["memory_gib"]),
+    ("units", &["units"]),
+    ("min_units", &["min_units"]),
+];
+/// Further ones, without synonyms.
+const MORE: [&str; 2] = ["priority", "team"];
+
+/// The header tells a submission and a duration.
+pub(super) fn is_header(names: &[String]) -> bool {
+    let has = |all: &[&str]| names.iter().any(|name| all.contains(&name.as_str()));
+    has(&["submit", "submit_s"]) && has(&["duration", "duration_s"])
+}
+
+/// Columns by what they hold.
+struct Layout {
+    id: Option<usize>,
+    submit: Time,
+    duration: Time,
+    gpus: Option<usize>,
+    cpus: Option<usize>,
+    memory: Option<usize>,
+    units: Option<usize>,
+    min_units: Option<usize>,
+    priority: Option<usize>,
+    team: Option<usize>,
+}
+
+/// Seconds, or with a unit.
+#[derive(Clone, Copy)]
+enum Time {
+    Seconds(usize),
+    Unit(usize),
+}
+
+impl Time {
+    fn of(self, row: &Row<'_>, faults: &mut Faults) -> Millis {
+        match self {
+            Self::Seconds(column) => row.seconds(column, faults),
+            Self::Unit(column) => row.duration(column, faults),
+        }
+    }
+}
+
+fn layout(table: &Table, faults: &mut Faults) -> Option<Layout> {
+    let known =
+        |name: &str| COLUMNS.iter().any(|(_, names)| names.contains(&name)) || MORE.contains(&name);
+    for (n, name) in table.header.iter().enumerate() {
+        let at = format!("column {} ({name})", n + 1);
+        if !known(name) {
+            let all: Vec<&str> = COLUMNS
+                .iter()
+                .flat_map(|(_, names)| *names)
+                .copied()
+                .chain(MORE)
+                .collect();
+            faults.tell(
+                1,
+                at,
+                "is not known",
+                format!("known columns: {}", all.join(", ")),
+            );
+        } else if table.column(name) != Some(n) {
+            faults.tell(1, at, "stands twice in the header", "keep one of the two");
+        }
+    }
+    let named = |what: &str| {
+        let (_, names) = COLUMNS.iter().find(|(key, _)| *key == what)?;
+        names.iter().find_map(|name| table.column(name))
+    };
+    let time = |what: &str, faults: &mut Faults| {
+        let seconds = format!("{what}_s");
+        match (named(&seconds), named(what)) {
+            (Some(column), None) => Some(Time::Seconds(column)),
+            (None, Some(column)) => Some(Time::Unit(column)),
+            (found, _) => {
+                let (message, fix) = if found.is_some() {
+                    (
+                        format!("the header has both {seconds} and {what}"),
+                        "keep one of the two".to_owned(),
+                    )
+                } else {
+                    (
+                        format!("the header has no column {seconds}"),
+                        format!("name it {seconds} (seconds) or {what} (with a unit, as in 90s)"),
+                    )
+                };
+                faults.tell(1, "", message, fix);
+                None
+            }
+        }
+    };
+    Some(Layout {
+        id: named("id"),
+        submit: time("submit", faults)?,
+        duration: time("duration", faults)?,
+        gpus: named("gpus"),
+        cpus: named("cpus"),
+        memory: named("memory_gib"),
+        units: named("units"),
+        min_units: named("min_units"),
+        priority: table.column("priority"),
+        team: table.column("team"),
+    })
+}
+
+pub(super) fn read(text: &str, faults: &mut Faults) -> Trace {
+    let table = Table::read(text, faults);
+    let mut trace = Trace::default();
+    let Some(layout) = layout(&table, faults) else {
+        return trace;
+    };
+    if !faults.is_empty() {
+        return trace;
+    }
+    for (n, row) in table.rows(faults).iter().enumerate() {
+        if faults.is_full() {
+            break;
+        }
+        faults.job_at(row.line);
+        trace.jobs.push(job(&layout, n, row, faults));
+    }
+    trace
+}
+
+fn job(layout: &Layout, n: usize, row: &Row<'_>, faults: &mut Faults) -> Job {
+    let count = |column: Option<usize>, or: u32, faults: &mut Faults| {
+        column.map_or(or, |column| row.number(column, faults, "a whole number"))
+    };
+    let part = |column: Option<usize>, faults: &mut Faults| {
+        let Some(column) = column else { return 0 };
+        thousandths(row.text(column)).unwrap_or_else(|| {
+            row.wrong(column, faults, "a number, not negative, as in 4 or 0.5");
+            0
+        })
+    };
+    let unit = Resources {
+        cpu: MilliCpu(part(layout.cpus, faults)),
+        memory: Bytes(
+            u64::try_from((u128::from(part(layout.memory, faults)) << 30) / 1_000)
+                .unwrap_or(u64::MAX),
+        ),
+        gpus: count(layout.gpus, 0, faults),
+        extended: Default::default(),
+    };
+    let units = count(layout.units, 1, faults);
+    let min_units = count(layout.min_units, units, faults);
+    if let Some(column) = layout.units.filter(|_| units == 0) {
+        row.wrong(column, faults, "at least 1");
+    }
+    if let Some(column) = layout
+        .min_units
+        .filter(|_| min_units == 0 || min_units > units)
+    {
+        row.wrong(column, faults, "a number from 1 to units");
+    }
+    if unit.is_zero() {
+        let fix = "give the job GPUs, CPUs or memory in the columns gpus, cpus, memory_gib";
+        faults.tell(row.line, "", "the job asks for nothing", fix);
+    }
+    Job {
+        units,
+        min_units,
+        priority: layout
+            .priority
+            .map_or(0, |column| row.number(column, faults, "a whole number")),
+        team: layout
+            .team
+            .map_or_else(String::new, |column| row.text(column).to_owned()),
+        ..Job::new(
+            layout
+                .id
+                .map_or_else(|| format!("job-{}", n + 1), |column| row.id(column, faults)),
+            layout.submit.of(row, faults),
+            layout.duration.of(row, faults),
+            unit,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::{Options, parse};
+    use super::*;
+
+    #[test]
+    fn columns_are_known_by_name_in_any_order() {
+        let text = "duration,cpus,ID,submit_s,memory_gib,gpus,units,min_units,priority,team\n90m,0.5,a,10,1.5,8,4,2,-3,vision\n";
+        let trace = parse("t", text, &Options::default()).expect("sound");
+        let job = &trace.jobs[0];
+        assert_eq!(
+            (job.id.as_str(), job.submit, job.duration),
+            ("a", Millis(10_000), Millis(5_400_000))
+        );
+        assert_eq!(
+            (job.unit.cpu.0, job.unit.memory.0, job.unit.gpus),
+            (500, 3 << 29, 8)
+        );
+        assert_eq!(
+            (job.units, job.min_units, job.priority, job.team.as_str()),
+            (4, 2, -3, "vision")
+        );
+        let bare = parse(
+            "t",
+            "submit_s,duration_s,gpus\n0,1,1\n0,1,1\n",
+            &Options::default(),
+        )
+        .expect("sound");
+        let ids: Vec<&str> = bare.jobs.iter().map(|job| job.id.as_str()).collect();
+        assert_eq!(ids, ["job-1", "job-2"]);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for (text, line, at, says) in [
+            (
+                "submit_s,duration_s,gpu\n0,1,1\n",
+                1,
+                "column 3 (gpu)",
+                "not known",
+            ),
+            ("submit_s,submit,duration_s\n0,1s,1\n", 1, "", "both"),
+            (
+                "submit_s,duration,gpus\n0,90,1\n",
+                2,
+                "column 2 (duration)",
+                "\"90\"",
+            ),
+            (
+                "submit_s,duration_s,gpus\n0,1,0.5\n",
+                2,
+                "column 3 (gpus)",
+                "\"0.5\"",
+            ),
+            ("submit_s,duration_s\n0,1\n", 2, "", "asks for nothing"),
+            (
+                "submit_s,duration_s,gpus,units,min_units\n0,1,1,2,3\n",
+                2,
+                "column 5 (min_units)",
+                "\"3\"",
+            ),
+        ] {
+            let problems = parse("t", text, &Options::default()).expect_err(text);
+            let found = &problems[0];
+            assert_eq!(
+                (found.line, found.key.as_str()),
+                (line, at),
+                "{text}: {problems:#?}"
+            );
+            assert!(found.message.contains(says), "{text}: {problems:#?}");
+        }
+    }
+}
