@@ -185,16 +185,21 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 /// All that is wrong with it, by line.
 pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
     reader::read(text, |root| {
-        let config = Config {
-            server: server(&root.section("server")),
-            control: control(&root.section("control")),
-            pools: pools::read(root.sections("pool")),
-            aws: aws(&root.section("aws")),
-            sim: sim(&root.section("sim")),
-        };
+        let config = tables(root);
         pools::check_sim(root, &config);
         config
     })
+}
+
+/// The coordinator's tables of a file that may have others too (`drover simulate`).
+pub(crate) fn tables(root: &Section<'_>) -> Config {
+    Config {
+        server: server(&root.section("server")),
+        control: control(&root.section("control")),
+        pools: pools::read(root.sections("pool")),
+        aws: aws(&root.section("aws")),
+        sim: sim(&root.section("sim")),
+    }
 }
 
 const SECOND: Duration = Duration::from_secs(1);

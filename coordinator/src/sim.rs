@@ -3,5 +3,6 @@
 //!
 //! Called by the CLI and the benchmarks. **Invariant:** it differs from production only in the ports it passes.
 
+pub mod config;
 pub mod history;
 pub mod trace;

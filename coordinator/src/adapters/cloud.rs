@@ -13,3 +13,4 @@ pub mod rpc;
 
 pub use config::{CloudConfig, CloudConfigError, load_world};
 pub use engine::Engine;
+pub(crate) use read::groups;

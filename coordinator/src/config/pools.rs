@@ -225,7 +225,7 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
         let message = format!("is {}, above max {max}", at.value);
         section.report(at.offset, "spare", &message, "set spare to at most max");
     }
-    let idle_after = span("idle_after", SECOND, Millis::minutes(10), "10m");
+    let idle_after = span("idle_after", Duration::ZERO, Millis::minutes(10), "10m");
     let provision_deadline = span("provision_deadline", SECOND, Millis::minutes(15), "15m");
     let quota = section.quota("removal_quota");
     let grace = span("grace", Duration::ZERO, Millis::seconds(30), "30s");

@@ -327,6 +327,17 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// True or false.
+    pub(crate) fn flag(&self, key: &'static str) -> Option<bool> {
+        let value = self.value(key)?;
+        let found = value.get_ref().as_bool();
+        if found.is_none() {
+            let fix = format!("write {key} = true or {key} = false");
+            self.wrong(key, &value.span(), value.get_ref(), &fix);
+        }
+        found
+    }
+
     /// An amount of money, as a number of USD; micro-USD.
     pub(crate) fn usd(&self, key: &'static str) -> Option<u64> {
         let value = self.value(key)?;

@@ -107,7 +107,7 @@ fn instance(root: &Section<'_>) -> Option<InstanceCommand> {
 }
 
 /// `[[group]]`, and what must hold among them.
-fn groups(root: &Section<'_>) -> WorldSpec {
+pub(crate) fn groups(root: &Section<'_>) -> WorldSpec {
     let mut lines = BTreeMap::new();
     let world = WorldSpec {
         groups: root

@@ -7,7 +7,6 @@ use super::cells::{Faults, Row, Table};
 use super::read::Options;
 use super::{Job, Trace};
 use drover_core::model::{Bytes, Constraints, MilliCpu, Resources};
-use std::collections::BTreeMap;
 
 /// Columns that tell the format and must be there.
 pub(super) const NEEDED: [&str; 8] = [
@@ -20,9 +19,6 @@ pub(super) const NEEDED: [&str; 8] = [
     "creation_time",
     "deletion_time",
 ];
-/// Thousandths of a GPU, when shares are not rounded up to whole ones.
-pub const SHARE: &str = "gpu-milli";
-
 pub(super) fn read(text: &str, options: &Options, faults: &mut Faults) -> Trace {
     let table = Table::read(text, faults);
     let mut trace = Trace::default();
@@ -86,7 +82,7 @@ fn unit(
     let cpu: u64 = row.number(cpu, faults, "a whole number of thousandths of a CPU");
     let mib: u64 = row.number(memory, faults, "a whole number of MiB");
     let count: u32 = row.number(gpus, faults, "a whole number of GPUs");
-    let milli: u64 = row.number(share, faults, "a whole number of thousandths of a GPU");
+    let milli: u32 = row.number(share, faults, "a whole number of thousandths of a GPU");
     let part = count == 1 && milli < 1_000 && !options.whole_gpus;
     Resources {
         cpu: MilliCpu(if options.whole_cores {
@@ -100,11 +96,8 @@ fn unit(
             mib.saturating_mul(1 << 20)
         }),
         gpus: if part { 0 } else { count },
-        extended: if part {
-            BTreeMap::from([(SHARE.to_owned(), milli)])
-        } else {
-            BTreeMap::new()
-        },
+        gpu_milli: if part { milli } else { 0 },
+        ..Resources::default()
     }
 }
 
@@ -147,7 +140,7 @@ mod tests {
             (a.unit.cpu.0, a.unit.memory.0 >> 20, a.unit.gpus),
             (11_400, 16_385, 0)
         );
-        assert_eq!(a.unit.extended[SHARE], 460);
+        assert_eq!(a.unit.gpu_milli, 460);
         assert_eq!(a.constraints.gpu_model, "V100M16");
         assert_eq!(trace.jobs.len(), 3);
     }

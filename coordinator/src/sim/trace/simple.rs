@@ -157,7 +157,7 @@ fn job(layout: &Layout, n: usize, row: &Row<'_>, faults: &mut Faults) -> Job {
                 .unwrap_or(u64::MAX),
         ),
         gpus: count(layout.gpus, 0, faults),
-        extended: Default::default(),
+        ..Resources::default()
     };
     let units = count(layout.units, 1, faults);
     let min_units = count(layout.min_units, units, faults);
