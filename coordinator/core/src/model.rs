@@ -17,7 +17,8 @@ pub use ids::{
 pub use input::{Budget, Headroom, LaunchInFlight, MemoryEntry, PLAN_VERSION, PlanInput, Policy};
 pub use node::{Busy, Cordon, DrainInfo, Lifecycle, NodeInput, Reserved, Running};
 pub use plan::{
-    Action, ClassOutcome, Dropped, NodeOutcome, Plan, Planned, PoolOutcome, Report, Run, Target,
+    Action, ClassOutcome, Dropped, Emptying, NodeOutcome, Plan, Planned, PoolOutcome, Report, Run,
+    Target,
 };
 pub use pool::{
     Disruption, FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, Steering, Stop,

@@ -44,7 +44,7 @@ impl Control {
         self.assign(round, input, planned).await?;
         self.grow(round, input, planned).await?;
         for action in &planned.plan.actions {
-            if let Action::Drain { node, reason } = action {
+            if let Action::Drain { node, reason, .. } = action {
                 self.begin_drain(round, node, reason).await?;
             }
         }

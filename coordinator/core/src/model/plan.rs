@@ -68,6 +68,9 @@ pub enum Action {
         node: NodeId,
         /// Why.
         reason: Reason,
+        /// What becomes of its work.
+        #[serde(default, skip_serializing_if = "Emptying::waits")]
+        how: Emptying,
     },
     /// Let a drained node leave (terminate or power off).
     Leave {
@@ -76,6 +79,23 @@ pub enum Action {
         /// Why.
         reason: Reason,
     },
+}
+
+/// What a drain does about work that still runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Emptying {
+    /// Lets it end.
+    #[default]
+    Wait,
+    /// Makes it move: only for work that says that it can.
+    Evict,
+}
+
+impl Emptying {
+    fn waits(&self) -> bool {
+        *self == Self::Wait
+    }
 }
 
 /// Where units go.

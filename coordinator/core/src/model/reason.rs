@@ -1,9 +1,9 @@
 //! Why, and why not: every reason that a plan gives. Data only; `planner/explain` is the one place that words them.
 
 use super::demand::Source;
-use super::ids::{OfferingId, PoolId};
+use super::ids::{NodeId, OfferingId, PoolId};
 use super::pool::{FailureKind, Stop};
-use super::quantities::{Resources, UnixMs};
+use super::quantities::{MicroUsd, Millis, Resources, UnixMs};
 use serde::{Deserialize, Serialize};
 
 /// Every reason there is; rendered to text by `planner/explain` and nowhere else. Extend freely.
@@ -20,6 +20,9 @@ pub enum Reason {
         minimum: u32,
         /// Nodes for the spare.
         spare: u32,
+        /// Units of headroom.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        headroom: u32,
     },
     /// A probe of an offering that failed before.
     Probe {
@@ -334,6 +337,119 @@ pub enum Reason {
     },
     /// The fleet has no pool of its own.
     NoPools,
+    /// A rule about other units (affinity, anti-affinity, spread) is kept nowhere that would do.
+    NearRule {
+        /// Which, in words: "no unit with app=db in its topology.kubernetes.io/zone".
+        what: String,
+    },
+    /// A port of the host is taken wherever a unit would fit.
+    HostPortTaken {
+        /// Which.
+        port: u16,
+    },
+    /// The team's budget is used up.
+    TeamBudget {
+        /// Whose.
+        team: String,
+        /// "USD/h" or "GPUs".
+        what: String,
+    },
+    /// It must start sooner than a new node could be ready.
+    DeadlineTooNear {
+        /// When the first new node would be ready.
+        ready: UnixMs,
+        /// When it must have started.
+        deadline: UnixMs,
+    },
+    /// Its deadline is over: nothing is asked for.
+    DeadlinePassed {
+        /// When it was.
+        deadline: UnixMs,
+    },
+    /// It waits for work that states its end, as it may.
+    WaitsForEnd {
+        /// Where.
+        node: NodeId,
+        /// When that ends.
+        until: UnixMs,
+    },
+    /// It may wait; new nodes are asked for from then on.
+    PatientUntil {
+        /// When its patience ends.
+        until: UnixMs,
+    },
+    /// The plan reached its limit of effort before this was decided; the next one goes on.
+    EffortLimit,
+    /// An elastic gang starts with less than it could use.
+    GangPart {
+        /// Least useful.
+        min: u32,
+        /// What it has.
+        got: u32,
+        /// What it could use.
+        most: u32,
+    },
+    /// Room that is kept free, in units of demand.
+    Headroom {
+        /// What people call it.
+        name: String,
+        /// Units.
+        units: u32,
+    },
+    /// Room that should be free and is not.
+    HeadroomShort {
+        /// What people call it.
+        name: String,
+        /// Units that are missing.
+        units: u32,
+        /// Why no more is asked for.
+        why: Box<Reason>,
+    },
+    /// As old as its pool allows: replaced once it is empty.
+    ExpiredAt {
+        /// When it reached that age.
+        at: UnixMs,
+    },
+    /// Idle for the pool's time, and the pool's spare is covered without it.
+    Surplus {
+        /// Idle since when.
+        since: UnixMs,
+        /// Idle nodes that stay.
+        spare: u32,
+    },
+    /// All its work says that it can move and fits elsewhere for less.
+    Replaceable {
+        /// Saved per hour.
+        saves: MicroUsd,
+        /// The new, cheaper node that the work needs; absent: nodes that exist are enough.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<OfferingId>,
+    },
+    /// A disruption budget allows no more now.
+    DisruptionBudget {
+        /// What people call it.
+        name: String,
+        /// At once at most.
+        most: u32,
+        /// When its window closes; absent: it always holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<UnixMs>,
+    },
+    /// Kept for room that must stay free.
+    KeptForHeadroom {
+        /// What people call it.
+        name: String,
+    },
+    /// Kept: as demand came before, it is likely to be wanted again before a new node could be ready.
+    KeptForLikelyDemand {
+        /// How long a new node takes.
+        within: Millis,
+    },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(amount: &u32) -> bool {
+    *amount == 0
 }
 
 /// Why a node that a pool has serves nobody.

@@ -3,7 +3,7 @@
 mod words;
 
 use crate::model::{
-    Action, Away, ClassOutcome, PoolId, PoolOutcome, Reason, Resources, Stop, UnixMs,
+    Action, Away, ClassOutcome, Emptying, PoolId, PoolOutcome, Reason, Resources, Stop, UnixMs,
 };
 use words::{
     amount, because, below, clock, failure_name, listed, mode_text, names, plural, source_name,
@@ -19,6 +19,7 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             units,
             minimum,
             spare,
+            headroom,
         } => {
             let mut parts = Vec::new();
             if *units > 0 {
@@ -29,6 +30,9 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             }
             if *spare > 0 {
                 parts.push(format!("{spare} as spare"));
+            }
+            if *headroom > 0 {
+                parts.push(format!("{} of headroom", plural(*headroom, "unit")));
             }
             if parts.is_empty() {
                 "for demand".to_owned()
@@ -202,6 +206,70 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
         Reason::Growing { nodes } => format!("asks for {}", plural(*nodes, "node")),
         Reason::Shrinking { nodes } => format!("begins to remove {}", plural(*nodes, "node")),
         Reason::NoPools => "the fleet has no pool of its own".to_owned(),
+        Reason::NearRule { what } => format!("no place keeps its rules about other units: {what}"),
+        Reason::HostPortTaken { port } => {
+            format!("host port {port} is taken on every node that would do")
+        }
+        Reason::TeamBudget { team, what } => {
+            format!("the limit of {what} of team {team} is reached")
+        }
+        Reason::DeadlineTooNear { ready, deadline } => format!(
+            "must start by {}, and a new node would be ready at {}",
+            clock(*deadline, now),
+            clock(*ready, now)
+        ),
+        Reason::DeadlinePassed { deadline } => format!(
+            "its deadline of {} is over: nothing is asked for",
+            clock(*deadline, now)
+        ),
+        Reason::WaitsForEnd { node, until } => format!(
+            "waits for {node}, whose work ends by {}",
+            clock(*until, now)
+        ),
+        Reason::PatientUntil { until } => format!(
+            "may wait: new nodes are asked for at {}",
+            clock(*until, now)
+        ),
+        Reason::EffortLimit => {
+            "not decided yet: the plan reached its limit of effort, the next one goes on".to_owned()
+        }
+        Reason::GangPart { min, got, most } => {
+            format!("starts with {got} of {most} ({min} are enough), more join when there is room")
+        }
+        Reason::Headroom { name, units } => {
+            format!("{} of headroom {name}", plural(*units, "unit"))
+        }
+        Reason::HeadroomShort { name, units, why } => format!(
+            "headroom {name} is {} short: {}",
+            plural(*units, "unit"),
+            render(why, now)
+        ),
+        Reason::ExpiredAt { at } => {
+            format!("as old as its pool allows since {}", clock(*at, now))
+        }
+        Reason::Surplus { since, spare } => format!(
+            "idle since {} ({}), and the spare of {spare} is covered without it",
+            clock(*since, now),
+            span(now.since(*since).0)
+        ),
+        Reason::Replaceable { saves, by: None } => {
+            format!("its work can move to nodes that have room: saves {saves}/h")
+        }
+        Reason::Replaceable {
+            saves,
+            by: Some(offering),
+        } => {
+            format!("its work can move to one new node of {offering}: saves {saves}/h")
+        }
+        Reason::DisruptionBudget { name, most, until } => {
+            let until = until.map_or_else(String::new, |at| format!(" until {}", clock(at, now)));
+            format!("disruption budget {name} allows {most} at once{until}")
+        }
+        Reason::KeptForHeadroom { name } => format!("kept for headroom {name}"),
+        Reason::KeptForLikelyDemand { within } => format!(
+            "kept: it is likely to be wanted again within {}, as long as a new node takes",
+            span(within.0)
+        ),
     }
 }
 
@@ -281,7 +349,13 @@ pub fn render_action(action: &Action, now: UnixMs) -> String {
         Action::Release { request, reason } => {
             format!("release {request}: {}", render(reason, now))
         }
-        Action::Drain { node, reason } => format!("drain {node}: {}", render(reason, now)),
+        Action::Drain { node, reason, how } => {
+            let verb = match how {
+                Emptying::Wait => "drain",
+                Emptying::Evict => "drain, moving its work,",
+            };
+            format!("{verb} {node}: {}", render(reason, now))
+        }
         Action::Leave { node, reason } => format!("remove {node}: {}", render(reason, now)),
     }
 }

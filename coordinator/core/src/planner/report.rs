@@ -6,8 +6,8 @@ use super::state::Work;
 use super::supply::{At, Tier};
 use super::{away, why, why_fleet};
 use crate::model::{
-    Action, ClassOutcome, Mode, NodeId, PLAN_VERSION, Plan, Planned, Reason, Report, Run, Source,
-    Target,
+    Action, ClassOutcome, Emptying, Mode, NodeId, PLAN_VERSION, Plan, Planned, Reason, Report, Run,
+    Source, Target,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,11 @@ pub(super) fn assemble(work: &Work<'_>, shrunk: Shrunk) -> Planned {
         let action = if removal.leave {
             Action::Leave { node: id, reason }
         } else {
-            Action::Drain { node: id, reason }
+            Action::Drain {
+                node: id,
+                reason,
+                how: Emptying::Wait,
+            }
         };
         let mode = work.node_pool[removal.node].map(|p| work.input.pools[p].mode);
         if mode == Some(Mode::Full) {
@@ -97,6 +101,7 @@ fn uncordons(work: &Work<'_>, plan: &mut Plan, done: &mut Done) {
                 units,
                 minimum: 0,
                 spare: 0,
+                headroom: 0,
             }
         };
         done.uncordoned.insert(n);
@@ -166,6 +171,7 @@ fn launches(
                 units,
                 minimum,
                 spare,
+                headroom: 0,
             },
         };
         let pool = &work.input.pools[offer.pool];

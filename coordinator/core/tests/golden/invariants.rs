@@ -2,8 +2,9 @@
 
 use crate::fleet;
 use drover_core::model::{
-    Action, Busy, Cordon, DrainInfo, FailureKind, Gang, Lifecycle, Locality, MemoryEntry, MicroUsd,
-    Millis, NodeInput, Plan, PlanInput, Planned, PoolId, Reason, Run, Stop, Target, UnixMs,
+    Action, Busy, Cordon, DrainInfo, Emptying, FailureKind, Gang, Lifecycle, Locality, MemoryEntry,
+    MicroUsd, Millis, NodeInput, Plan, PlanInput, Planned, PoolId, Reason, Run, Stop, Target,
+    UnixMs,
 };
 use drover_core::planner;
 
@@ -28,6 +29,7 @@ fn launch(input: &PlanInput, pool: &str, count: u32, for_demand: u32) -> Action 
             units: 0,
             minimum: 0,
             spare: 0,
+            headroom: 0,
         },
     }
 }
@@ -51,6 +53,7 @@ fn drain(node: &str) -> Action {
     Action::Drain {
         node: node.into(),
         reason: Reason::DrainedEmpty,
+        how: Emptying::Wait,
     }
 }
 

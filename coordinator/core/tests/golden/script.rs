@@ -532,7 +532,7 @@ impl World {
                         reserved: reserved.into_iter().collect(),
                     });
                 }
-                Action::Drain { node, reason } => {
+                Action::Drain { node, reason, .. } => {
                     let node = self.input.nodes.iter_mut().find(|n| n.id == *node).unwrap();
                     node.lifecycle = Lifecycle::Drained;
                     node.cordon = Some(Cordon::Drover);
