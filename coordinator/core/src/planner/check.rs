@@ -5,6 +5,7 @@
 
 mod actions;
 mod facts;
+mod removals;
 mod runs;
 
 use crate::model::{

@@ -6,8 +6,8 @@ use super::state::Work;
 use super::supply::{At, Tier};
 use super::{away, why, why_fleet};
 use crate::model::{
-    Action, ClassOutcome, Emptying, Mode, NodeId, PLAN_VERSION, Plan, Planned, Reason, Report, Run,
-    Source, Target,
+    Action, ClassOutcome, Mode, NodeId, PLAN_VERSION, Plan, Planned, Reason, Report, Run, Source,
+    Target,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ pub(super) fn assemble(work: &Work<'_>, shrunk: Shrunk) -> Planned {
             Action::Drain {
                 node: id,
                 reason,
-                how: Emptying::Wait,
+                how: removal.how,
             }
         };
         let mode = work.node_pool[removal.node].map(|p| work.input.pools[p].mode);
@@ -89,11 +89,12 @@ pub(super) fn assemble(work: &Work<'_>, shrunk: Shrunk) -> Planned {
 fn uncordons(work: &Work<'_>, plan: &mut Plan, done: &mut Done) {
     for bin in work.bins.iter().filter(|b| b.tier == Tier::OwnCordoned) {
         let At::Node(n) = bin.at else { continue };
-        if bin.placed.is_empty() && !work.kept_standing.contains(&n) {
+        let free = work.kept_free.get(&n);
+        if bin.placed.is_empty() && !work.kept_standing.contains(&n) && free.is_none() {
             continue;
         }
         let reason = if bin.placed.is_empty() {
-            Reason::KeptAsSpare
+            free.cloned().unwrap_or(Reason::KeptAsSpare)
         } else {
             let units = bin.placed.iter().map(|p| p.1).sum();
             Reason::Demand {

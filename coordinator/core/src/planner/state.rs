@@ -98,6 +98,8 @@ pub(super) struct Work<'a> {
     pub probes: BTreeMap<usize, u32>,
     /// Nodes uncordoned for standing targets.
     pub kept_standing: BTreeSet<usize>,
+    /// Nodes without demand that must stay free (headroom), with the reason that is said of them.
+    pub kept_free: BTreeMap<usize, Reason>,
     /// Extra reasons per class.
     pub notes: BTreeMap<usize, Vec<Reason>>,
     /// Gangs by request that have units and are not whole.
@@ -159,6 +161,7 @@ impl<'a> Work<'a> {
             bin_of_node: BTreeMap::new(),
             probes: BTreeMap::new(),
             kept_standing: BTreeSet::new(),
+            kept_free: BTreeMap::new(),
             notes: BTreeMap::new(),
             partial: partial(input),
             holds: false,

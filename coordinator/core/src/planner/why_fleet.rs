@@ -11,11 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Every pool's current reasons.
 pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
-    let mut quota: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut limits: BTreeMap<usize, Vec<Reason>> = BTreeMap::new();
     let mut removed: BTreeMap<usize, u32> = BTreeMap::new();
     for (node, why) in &done.stays {
-        if let (Reason::QuotaUsed { quota: q }, Some(p)) = (why, work.node_pool[*node]) {
-            quota.insert(p, *q);
+        let limit = matches!(
+            why,
+            Reason::QuotaUsed { .. } | Reason::DisruptionBudget { .. }
+        );
+        if let (true, Some(p)) = (limit, work.node_pool[*node]) {
+            push(limits.entry(p).or_default(), Some(why.clone()));
         }
     }
     for node in done.removed.keys() {
@@ -58,9 +62,7 @@ pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
                 max: pool.max,
             });
         }
-        if let Some(q) = quota.get(&p) {
-            reasons.push(Reason::QuotaUsed { quota: *q });
-        }
+        reasons.extend(limits.remove(&p).into_iter().flatten());
         reasons.extend(held.get(&p).into_iter().flatten().cloned());
         reasons.extend(coming::of_pool(work, p));
         if let Some(n) = done.launched.get(&p) {
@@ -90,7 +92,10 @@ fn removals_held(work: &Work<'_>, done: &Done) -> BTreeMap<usize, Vec<Reason>> {
     for (node, said) in &done.stays {
         let known = matches!(
             said,
-            Reason::QuotaUsed { .. } | Reason::Stopped { .. } | Reason::NotRemovable
+            Reason::QuotaUsed { .. }
+                | Reason::DisruptionBudget { .. }
+                | Reason::Stopped { .. }
+                | Reason::NotRemovable
         );
         let (Some(p), false) = (work.node_pool[*node], known) else {
             continue;
@@ -126,6 +131,7 @@ pub(super) fn nodes(work: &Work<'_>, done: &Done) -> Vec<NodeOutcome> {
                 None
             }
         })
+        .chain(work.kept_free.keys().copied())
         .collect();
     let all = work.input.nodes.iter().enumerate();
     all.map(|(i, node)| NodeOutcome {

@@ -1,28 +1,29 @@
-//! Actions: what is undone is ours (I7), what is bought is within limits and not bought twice (I3, I4, I11, I12), what is
-//! removed is ours, idle by evidence and within the quota (I1, I3, I5, I6, I13).
+//! Actions: what is undone is ours (I7), what is bought is within limits and not bought twice (I3, I4, I11, I12). What is
+//! removed: see `removals`.
 
 use super::facts::Facts;
 use super::names;
+use super::removals;
 use super::{Culprit, Violation};
 use crate::model::{
     Action, Busy, Cordon, FailureKind, Lifecycle, Mode, NodeId, NodeInput, NodeOutcome, OfferingId,
-    PoolId, PoolInput, PoolKind, Quota, Reason, Stop,
+    PoolId, PoolInput, Reason, Stop,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-type Verdict = Result<(), (&'static str, String)>;
+pub(super) type Verdict = Result<(), (&'static str, String)>;
 
 /// What the actions accepted so far add up to.
 #[derive(Default)]
-struct Tally<'a> {
+pub(super) struct Tally<'a> {
     touched: BTreeSet<&'a NodeId>,
     launched: BTreeMap<&'a PoolId, u64>,
     asked: BTreeMap<&'a OfferingId, u64>,
     cost: u128,
     gpus: u64,
-    removed: BTreeMap<&'a PoolId, u64>,
+    pub removed: BTreeMap<&'a PoolId, u64>,
     /// Of them those that counted as staying.
-    sound: BTreeMap<&'a PoolId, u64>,
+    pub sound: BTreeMap<&'a PoolId, u64>,
 }
 
 pub(super) fn check<'a>(facts: &'a Facts<'a>) -> Vec<Violation> {
@@ -56,8 +57,10 @@ pub(super) fn check<'a>(facts: &'a Facts<'a>) -> Vec<Violation> {
                 };
                 launch(facts, &mut tally, &ask)
             }
-            Action::Drain { node, .. } => remove(facts, &mut tally, node, false),
-            Action::Leave { node, .. } => remove(facts, &mut tally, node, true),
+            Action::Drain { node, reason, how } => {
+                removals::drain(facts, &mut tally, node, reason, *how)
+            }
+            Action::Leave { node, .. } => removals::leave(facts, &mut tally, node),
         };
         if let Err((invariant, why)) = verdict {
             found.push(Violation {
@@ -70,7 +73,11 @@ pub(super) fn check<'a>(facts: &'a Facts<'a>) -> Vec<Violation> {
     found
 }
 
-fn ensure(holds: bool, invariant: &'static str, why: impl FnOnce() -> String) -> Verdict {
+pub(super) fn ensure(
+    holds: bool,
+    invariant: &'static str,
+    why: impl FnOnce() -> String,
+) -> Verdict {
     if holds {
         Ok(())
     } else {
@@ -79,7 +86,7 @@ fn ensure(holds: bool, invariant: &'static str, why: impl FnOnce() -> String) ->
 }
 
 /// A node of a pool of ours, not touched by another action.
-fn mine<'a>(
+pub(super) fn mine<'a>(
     facts: &'a Facts<'a>,
     tally: &mut Tally<'a>,
     id: &'a NodeId,
@@ -338,100 +345,6 @@ fn cheapest<'a>(facts: &'a Facts<'a>, ask: &Ask<'a>) -> Verdict {
             })?;
         }
     }
-    Ok(())
-}
-
-fn remove<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, id: &'a NodeId, leave: bool) -> Verdict {
-    let (node, pool) = mine(facts, tally, id)?;
-    ensure(pool.mode == Mode::Full, names::MODE, || {
-        format!("{} may not be shrunk", pool.id)
-    })?;
-    ensure(pool.removable, names::I5, || {
-        format!("{} has no way to remove a node", pool.id)
-    })?;
-    let held = pool
-        .stops
-        .iter()
-        .any(|s| matches!(s, Stop::Stale { .. } | Stop::NoRemoval { .. }));
-    ensure(!held, names::STOP, || {
-        format!("removal from {} holds", pool.id)
-    })?;
-    ensure(!node.unreachable, names::I6, || format!("{id} is silent"))?;
-    ensure(
-        !matches!(node.cordon, Some(Cordon::Person { .. })),
-        names::I7,
-        || format!("{id} is cordoned by a person"),
-    )?;
-    let since = match &node.busy {
-        Busy::Idle { since } => *since,
-        Busy::Working { .. } => return Err((names::I1, format!("{id} works"))),
-        Busy::Unknown { why } => return Err((names::I13, format!("{id}: {why}"))),
-    };
-    ensure(node.reserved.is_empty(), names::I1, || {
-        format!("{id} is held by a request")
-    })?;
-    ensure(!facts.on_node.contains_key(id), names::I1, || {
-        format!("{id} gets work in this plan")
-    })?;
-    if leave {
-        let ours = node.cordon == Some(Cordon::Drover)
-            && (node.faulty.is_some() || node.drain.as_ref().is_some_and(|d| d.own_idle));
-        return ensure(
-            ours && node.lifecycle == Lifecycle::Drained,
-            names::I1,
-            || format!("{id} is not drained by us"),
-        );
-    }
-    ensure(
-        node.drain.is_none() && matches!(node.lifecycle, Lifecycle::Ready | Lifecycle::Joined),
-        names::I4,
-        || format!("{id} is on its way out already"),
-    )?;
-    if node.faulty.is_some() {
-        ensure(pool.kind != PoolKind::Static, names::I5, || {
-            format!("{id} is physical and faulty: a person's")
-        })?;
-    } else {
-        let due = since.after(pool.idle_after);
-        ensure(due <= facts.input.now, names::I13, || {
-            format!("{id} is not idle for long enough")
-        })?;
-    }
-    quota(facts, tally, node, pool)
-}
-
-/// I3: removal quota and minimum.
-fn quota<'a>(
-    facts: &'a Facts<'a>,
-    tally: &mut Tally<'a>,
-    node: &NodeInput,
-    pool: &'a PoolInput,
-) -> Verdict {
-    let all: Vec<&NodeInput> = facts.nodes_of(pool).filter(|n| Facts::exists(n)).collect();
-    let size = all.len() as u64;
-    let under_way = all.iter().filter(|n| facts.leaving(n)).count() as u64;
-    let most = match pool.quota {
-        Quota::Count(n) => u64::from(n),
-        Quota::Percent(p) => (size * u64::from(p)).div_ceil(100),
-    };
-    let begun = tally.removed.get(&pool.id).copied().unwrap_or(0);
-    ensure(under_way + begun < most, names::I3, || {
-        format!("more than {most} nodes of {} at once", pool.id)
-    })?;
-    if node.faulty.is_none() && node.cordon.is_none() {
-        let stay = |n: &&&NodeInput| {
-            n.faulty.is_none()
-                && !facts.leaving(n)
-                && (n.cordon != Some(Cordon::Drover) || facts.uncordoned.contains(&n.id))
-        };
-        let staying = all.iter().filter(stay).count() as u64;
-        let begun = tally.sound.entry(&pool.id).or_insert(0);
-        ensure(staying > u64::from(pool.min) + *begun, names::I3, || {
-            format!("{} is at its minimum", pool.id)
-        })?;
-        *begun += 1;
-    }
-    *tally.removed.entry(&pool.id).or_insert(0) += 1;
     Ok(())
 }
 

@@ -1,0 +1,247 @@
+//! Where the work of a node could go instead: on nodes that work already, or on one new node. Used by the strategies
+//! that move work; it keeps the books of one run, so that no room is given twice. **Invariant:** only work that says that
+//! it can move, and only to places that look alike in all that the work may have asked for.
+
+use super::super::state::Work;
+use super::super::supply::{At, Tier, takes_work};
+use crate::model::{Busy, MicroUsd, NodeInput, OfferingId, Resources};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// (Node, place) looks of one run at most: consolidation is no reason for a slow plan.
+const LOOKS: usize = 4_000_000;
+
+/// Labels that differ from node to node without meaning anything for work that did not ask for one machine.
+const OF_ONE_NODE: [&str; 3] = [
+    "kubernetes.io/hostname",
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+];
+
+/// What a new node for the work may cost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// At most what the old one costs.
+    NoDearer,
+    /// Less.
+    Cheaper,
+}
+
+/// What moving a node's work would give.
+pub(super) struct Moved {
+    /// Per hour.
+    pub saves: MicroUsd,
+    /// The new node that it needs.
+    pub by: Option<OfferingId>,
+}
+
+/// Room that was given to moved work in this run.
+#[derive(Default)]
+pub(super) struct Elsewhere {
+    /// Nodes that go: nobody's new home.
+    pub gone: BTreeSet<usize>,
+    /// Existing places in order of use, made when first needed.
+    order: Option<Vec<usize>>,
+    /// Room taken, per bin.
+    taken: BTreeMap<usize, Resources>,
+    /// Nodes counted on, per offer.
+    opened: BTreeMap<usize, u32>,
+    looks: usize,
+}
+
+/// Every workload of the node says that it can move, the policy wants it moved, and nothing else holds the node. Work
+/// with ports, with rules about its neighbours or with a share of a GPU is left where it is.
+pub(super) fn movable(work: &Work<'_>, node: &NodeInput) -> bool {
+    work.input.policy.consolidate
+        && matches!(node.busy, Busy::Working { movable: true, .. })
+        && takes_work(node)
+        && node.reserved.is_empty()
+        && node.gpu_shares.is_empty()
+        && node.workloads.iter().all(|w| {
+            w.movable
+                && w.unit.gpu_milli == 0
+                && w.host_ports.is_empty()
+                && w.anti_affinity.is_empty()
+        })
+}
+
+impl Elsewhere {
+    /// Finds new places for all work of a node and takes them; none: it must stay.
+    pub fn move_work(&mut self, work: &Work<'_>, node: usize, limit: Limit) -> Option<Moved> {
+        let own = *work.bin_of_node.get(&node)?;
+        // Who got moved work in this run is not moved on.
+        if self.taken.contains_key(&own) {
+            return None;
+        }
+        let old = &work.input.nodes[node];
+        let mut left = units(old);
+        let mut takes: BTreeMap<usize, Resources> = BTreeMap::new();
+        let order = self.order(work);
+        for b in order {
+            if left.is_empty() {
+                break;
+            }
+            self.looks += 1;
+            if self.looks > LOOKS {
+                return None;
+            }
+            let Some(mut free) = self.room(work, node, b) else {
+                continue;
+            };
+            for (unit, count) in &mut left {
+                let n = unit.times(&free).min(*count);
+                if n > 0 {
+                    let all = unit.scaled(n);
+                    free = free.minus(&all);
+                    let slot = takes.entry(b).or_default();
+                    *slot = slot.plus(&all);
+                    *count -= n;
+                }
+            }
+            left.retain(|(_, count)| *count > 0);
+        }
+        if left.is_empty() {
+            self.take(takes);
+            return Some(Moved {
+                saves: old.price,
+                by: None,
+            });
+        }
+        let rest = left
+            .iter()
+            .fold(Resources::default(), |sum, (u, n)| sum.plus(&u.scaled(*n)));
+        let offer = self.offer(work, node, &rest, limit)?;
+        *self.opened.entry(offer).or_insert(0) += 1;
+        self.take(takes);
+        let new = &work.offers[offer];
+        Some(Moved {
+            saves: old.price.minus(MicroUsd(new.price)),
+            by: Some(new.id.clone()),
+        })
+    }
+
+    fn take(&mut self, takes: BTreeMap<usize, Resources>) {
+        for (b, amount) in takes {
+            let slot = self.taken.entry(b).or_default();
+            *slot = slot.plus(&amount);
+        }
+    }
+
+    /// Owned nodes first, then the fullest.
+    fn order(&mut self, work: &Work<'_>) -> Vec<usize> {
+        let order = self.order.get_or_insert_with(|| {
+            let mut all: Vec<_> = work
+                .bins
+                .iter()
+                .enumerate()
+                .filter_map(|(b, bin)| {
+                    let At::Node(n) = bin.at else { return None };
+                    let open = bin.tier == Tier::Ready && !bin.would && bin.pool.is_some();
+                    let paid = work.input.nodes[n].price > MicroUsd::ZERO;
+                    // To fill an idle node that is paid for saves nothing.
+                    let fills = bin.idle && bin.placed.is_empty() && paid;
+                    (open && !fills).then_some((paid, bin.free.gpus, bin.free.cpu, b))
+                })
+                .collect();
+            all.sort();
+            all.into_iter().map(|(.., b)| b).collect()
+        });
+        order.clone()
+    }
+
+    /// Room of a bin for the work of a node; none when it may not go there.
+    fn room(&self, work: &Work<'_>, node: usize, b: usize) -> Option<Resources> {
+        let bin = &work.bins[b];
+        let At::Node(to) = bin.at else { return None };
+        if to == node || self.gone.contains(&to) {
+            return None;
+        }
+        let target = &work.input.nodes[to];
+        // Whoever is there may want nobody else near.
+        if target.workloads.iter().any(|w| !w.anti_affinity.is_empty()) {
+            return None;
+        }
+        let place = Alike {
+            zone: &target.zone,
+            gpu_model: &target.gpu_model,
+            labels: &target.labels,
+            taints: &target.taints,
+        };
+        if !place.takes_from(&work.input.nodes[node]) {
+            return None;
+        }
+        let taken = self.taken.get(&b);
+        Some(taken.map_or_else(|| bin.free.clone(), |t| bin.free.minus(t)))
+    }
+
+    /// The cheapest offer whose one node holds the rest.
+    fn offer(&self, work: &Work<'_>, node: usize, rest: &Resources, limit: Limit) -> Option<usize> {
+        let old = &work.input.nodes[node];
+        let all = work.offers.iter().enumerate().filter(|(o, offer)| {
+            let pool = &work.input.pools[offer.pool];
+            let Some(offering) = pool.offerings.iter().find(|x| x.id == *offer.id) else {
+                return false;
+            };
+            let place = Alike {
+                zone: &offering.zone,
+                gpu_model: &offering.gpu_model,
+                labels: &pool.labels,
+                taints: &pool.taints,
+            };
+            let price = MicroUsd(offer.price);
+            let cheap = match limit {
+                Limit::NoDearer => price <= old.price,
+                Limit::Cheaper => price < old.price,
+            };
+            let asked = self.opened.get(o).copied().unwrap_or(0);
+            cheap
+                && offer.closed.is_none()
+                && !offer.would
+                && offer.probe.is_none()
+                && offer.alloc.as_ref().is_some_and(|a| rest.fits(a))
+                && work.ledger.room(&work.offers, *o) > asked
+                && place.takes_from(old)
+        });
+        all.min_by_key(|(o, offer)| (offer.price, *o))
+            .map(|(o, _)| o)
+    }
+}
+
+/// All work of a node as units, the largest first. What nobody has listed goes as one piece.
+fn units(node: &NodeInput) -> Vec<(Resources, u32)> {
+    let mut rest = node.used.clone();
+    let mut all: Vec<(Resources, u32)> = Vec::new();
+    for running in node.workloads.iter().filter(|w| !w.unit.is_zero()) {
+        rest = rest.minus(&running.unit.scaled(running.count));
+        all.push((running.unit.clone(), running.count));
+    }
+    if !rest.is_zero() {
+        all.push((rest, 1));
+    }
+    all.sort_by_key(|(unit, _)| Reverse((unit.gpus, unit.cpu, unit.memory)));
+    all
+}
+
+/// What a place has that work may have asked for. What the work of a node asked for itself is not known here.
+struct Alike<'a> {
+    zone: &'a str,
+    gpu_model: &'a str,
+    labels: &'a BTreeMap<String, String>,
+    taints: &'a BTreeMap<String, String>,
+}
+
+impl Alike<'_> {
+    /// Whatever runs on the node may run here too.
+    fn takes_from(&self, node: &NodeInput) -> bool {
+        self.zone == node.zone
+            && (node.used.gpus == 0 || self.gpu_model == node.gpu_model)
+            && self
+                .taints
+                .iter()
+                .all(|(k, v)| node.taints.get(k) == Some(v))
+            && node
+                .labels
+                .iter()
+                .all(|(k, v)| OF_ONE_NODE.contains(&k.as_str()) || self.labels.get(k) == Some(v))
+    }
+}

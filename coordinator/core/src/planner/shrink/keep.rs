@@ -1,0 +1,129 @@
+//! Why a node that could go stays: one function and its ordered list of reasons. Called by `shrink` for every candidate
+//! before the limits of removal are looked at, and by the reports for nodes that are used. A node that would be asked for
+//! again before it is gone costs a boot: so what pending or imminent demand will use is kept.
+
+use super::super::gangs;
+use super::super::state::Work;
+use super::super::supply::{At, Tier, removal_stop};
+use super::{Standing, bin_of, is_spare};
+use crate::model::{PoolInput, Reason};
+use std::collections::BTreeMap;
+
+/// A candidate, and what is left of its pool.
+pub(super) struct Look<'l, 'a> {
+    pub work: &'l Work<'a>,
+    pub node: usize,
+    pub pool: usize,
+    pub standing: &'l Standing,
+    /// The minimum and the spare of the pool hold it.
+    pub counts: bool,
+    /// Nodes that units wait for until their team may pay, with whose units they are.
+    pub waits: &'l BTreeMap<usize, Reason>,
+}
+
+/// One reason to keep a node.
+type Keep = fn(&Look<'_, '_>) -> Option<Reason>;
+
+/// In this order; the first that holds is said.
+const KEEPS: [(&str, Keep); 6] = [
+    ("used in this plan", used),
+    ("its team may not pay yet", team),
+    ("no way to remove it", hardware),
+    ("the pool's minimum", minimum),
+    ("removal holds", stop),
+    ("the pool's spare", spare),
+];
+
+/// Why the node stays; none: nothing keeps it.
+pub(super) fn why(look: &Look<'_, '_>) -> Option<Reason> {
+    KEEPS.iter().find_map(|(_, keep)| keep(look))
+}
+
+/// Demand, a hold, a target or the headroom uses it in this plan.
+pub(super) fn is_used(work: &Work<'_>, node: usize) -> bool {
+    work.kept_standing.contains(&node)
+        || work.kept_free.contains_key(&node)
+        || bin_of(work, node).is_some_and(|b| !b.placed.is_empty() || !b.held.is_empty())
+}
+
+/// What a used node is kept for.
+pub(in super::super) fn kept_for(work: &Work<'_>, node: usize) -> Reason {
+    let first = |list: &[(usize, u32)]| list.iter().map(|(c, _)| *c).min();
+    let bin = bin_of(work, node);
+    if let Some(class) = bin.and_then(|b| first(&b.placed)) {
+        return Reason::KeptForDemand {
+            source: work.input.classes[class].source.clone(),
+        };
+    }
+    if let Some(gang) = bin.and_then(|b| first(&b.held)) {
+        return gangs::kept(work, gang);
+    }
+    let kept = work.kept_free.get(&node).cloned();
+    kept.unwrap_or(Reason::KeptAsSpare)
+}
+
+fn used(look: &Look<'_, '_>) -> Option<Reason> {
+    is_used(look.work, look.node).then(|| kept_for(look.work, look.node))
+}
+
+fn team(look: &Look<'_, '_>) -> Option<Reason> {
+    look.waits.get(&look.node).cloned()
+}
+
+fn pool<'l>(look: &Look<'l, '_>) -> &'l PoolInput {
+    &look.work.input.pools[look.pool]
+}
+
+fn hardware(look: &Look<'_, '_>) -> Option<Reason> {
+    (!pool(look).removable).then_some(Reason::NotRemovable)
+}
+
+/// It is one of those that the pool's targets count.
+fn counted(look: &Look<'_, '_>) -> bool {
+    let node = &look.work.input.nodes[look.node];
+    look.counts && node.faulty.is_none() && node.cordon.is_none()
+}
+
+fn minimum(look: &Look<'_, '_>) -> Option<Reason> {
+    (counted(look) && look.standing.staying <= pool(look).min).then_some(Reason::AtMinimum)
+}
+
+fn stop(look: &Look<'_, '_>) -> Option<Reason> {
+    removal_stop(pool(look)).map(|stop| Reason::Stopped { stop: stop.clone() })
+}
+
+fn spare(look: &Look<'_, '_>) -> Option<Reason> {
+    let holds =
+        counted(look) && is_spare(look.work, look.node) && look.standing.idle <= pool(look).spare;
+    holds.then_some(Reason::KeptAsSpare)
+}
+
+/// Idle nodes that open units fit on and may not use, since their team's budget is used up: as many as those units need.
+/// When the team may pay again they start at once.
+pub(super) fn waiting_for_teams(work: &Work<'_>) -> BTreeMap<usize, Reason> {
+    let mut kept = BTreeMap::new();
+    for (class, unit) in work.input.classes.iter().enumerate() {
+        let mut open = work.open[class];
+        let limited = work.input.policy.teams.contains_key(&unit.team);
+        if open == 0 || !limited || unit.gang.is_some() || work.unknown_rule(class) {
+            continue;
+        }
+        for bin in &work.bins {
+            let At::Node(n) = bin.at else { continue };
+            let free = bin.idle && bin.tier == Tier::Ready && !bin.would && !kept.contains_key(&n);
+            if open == 0 {
+                break;
+            }
+            if !free || !bin.placed.is_empty() || !work.matches(class, bin.kind) {
+                continue;
+            }
+            let fits = bin.times(unit, class).min(open);
+            if fits > 0 {
+                open -= fits;
+                let source = unit.source.clone();
+                kept.insert(n, Reason::KeptForDemand { source });
+            }
+        }
+    }
+    kept
+}
