@@ -3,16 +3,20 @@
 //! Read by `app` and by `drover check-config` (exit code 64 when it is refused). Reads the file and decides nothing
 //! else: everybody gets the plain structs of here. `coordinator/drover.example.toml` is the contract for the keys.
 
+pub mod disruption;
 pub mod live;
+mod policy;
 mod pools;
 pub(crate) mod reader;
 pub mod values;
 
-use drover_core::model::{MicroUsd, Millis};
+use drover_core::model::{Budget, Headroom, MicroUsd, Millis, PoolId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use disruption::{DisruptionBudget, Window};
 pub use pools::{AsgPool, PoolConfig, PoolSource, PowerCommands, SimPool, StaticPool};
 pub use reader::Problem;
 use reader::Section;
@@ -88,6 +92,12 @@ pub struct Control {
     pub max_cost: Option<MicroUsd>,
     /// GPUs of all that runs and comes; absent: no limit.
     pub max_gpus: Option<u32>,
+    /// Move running work that says it can be moved, for cost.
+    pub consolidate: bool,
+    /// Room that is kept free, in units of demand.
+    pub headroom: Vec<Headroom>,
+    /// Budgets by team.
+    pub teams: BTreeMap<String, Budget>,
 }
 
 impl Default for Control {
@@ -104,6 +114,9 @@ impl Default for Control {
             breaker_pool: 10,
             max_cost: None,
             max_gpus: None,
+            consolidate: false,
+            headroom: Vec::new(),
+            teams: BTreeMap::new(),
         }
     }
 }
@@ -193,10 +206,12 @@ pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
 
 /// The coordinator's tables of a file that may have others too (`drover simulate`).
 pub(crate) fn tables(root: &Section<'_>) -> Config {
+    let pools = pools::read(root.sections("pool"));
+    let names = pools.iter().map(|pool| pool.name.clone()).collect();
     Config {
         server: server(&root.section("server")),
-        control: control(&root.section("control")),
-        pools: pools::read(root.sections("pool")),
+        control: control(&root.section("control"), &names),
+        pools,
         aws: aws(&root.section("aws")),
         sim: sim(&root.section("sim")),
     }
@@ -225,7 +240,7 @@ fn server(section: &Section<'_>) -> Server {
     found
 }
 
-fn control(section: &Section<'_>) -> Control {
+fn control(section: &Section<'_>, pools: &BTreeSet<PoolId>) -> Control {
     let default = Control::default();
     let span = |key: &'static str, least: Duration, most: Duration, or: Millis, example: &str| {
         section
@@ -249,6 +264,9 @@ fn control(section: &Section<'_>) -> Control {
             .map_or(default.breaker_pool, |at| at.value),
         max_cost: section.usd("max_cost_usd_per_hour").map(MicroUsd),
         max_gpus: section.count("max_gpus", 0..=10_000_000).map(|at| at.value),
+        consolidate: section.flag("consolidate").unwrap_or(false),
+        headroom: policy::headroom(section.sections("headroom"), pools),
+        teams: policy::teams(section.named_sections("team")),
     };
     if found.silence.0 < found.report_interval.0.saturating_mul(2) {
         section.report(

@@ -2,6 +2,7 @@
 //!
 //! Called by `config::parse`. Reports problems and never stops at the first.
 
+use super::disruption::{self, DisruptionBudget};
 use super::reader::{At, Section};
 use super::{Config, DAY, SECOND, millis, values};
 use drover_core::model::{
@@ -27,10 +28,16 @@ pub struct PoolConfig {
     pub spare: u32,
     /// Idle time before a node may go.
     pub idle_after: Millis,
+    /// GPU use in percent below which a GPU counts as unused; absent: GPU use is no witness.
+    pub idle_gpu_below: Option<u32>,
+    /// Nodes of this age are replaced once empty; absent: never for their age.
+    pub expire_after: Option<Millis>,
     /// From asked to joined, at most.
     pub provision_deadline: Millis,
     /// From draining to leaving at once.
     pub quota: Quota,
+    /// Further limits on that, some only at times.
+    pub disruption: Vec<DisruptionBudget>,
     /// Between TERM and KILL where a drain evicts.
     pub grace: Millis,
     /// Labels of its nodes.
@@ -108,7 +115,7 @@ pub struct SimPool {
 
 const NAME: &str = "write letters, digits, dots and dashes, at most 63";
 
-fn plain(name: &str) -> bool {
+pub(super) fn plain(name: &str) -> bool {
     name.len() <= 63
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name
@@ -227,7 +234,18 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
     }
     let idle_after = span("idle_after", Duration::ZERO, Millis::minutes(10), "10m");
     let provision_deadline = span("provision_deadline", SECOND, Millis::minutes(15), "15m");
+    let idle_gpu_below = section.parsed("idle_gpu_below", "5%", |text| {
+        let percent = values::percent(text)?;
+        if percent == 0 {
+            return Err(format!("{text:?} is never undershot"));
+        }
+        Ok(percent)
+    });
+    let expire_after = section
+        .duration("expire_after", SECOND * 60..=DAY * 366, "30d")
+        .map(millis);
     let quota = section.quota("removal_quota");
+    let disruption = disruption::read(section.sections("disruption"));
     let grace = span("grace", Duration::ZERO, Millis::seconds(30), "30s");
     let labels = section.map("labels", texts, values::any_text);
     let taints = section.map("taints", texts, values::any_text);
@@ -240,8 +258,11 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
         max,
         spare: spare.map_or(0, |at| at.value),
         idle_after,
+        idle_gpu_below,
+        expire_after,
         provision_deadline,
         quota: quota.unwrap_or(Quota::Percent(10)),
+        disruption,
         grace,
         labels,
         taints,

@@ -3,6 +3,7 @@
 //! Called by `config`, and by `adapters::cloud` for its own file. Knows TOML, not what the keys mean.
 
 mod nearest;
+mod tables;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,7 +14,6 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::values;
-use nearest::nearest;
 
 /// One thing wrong with a config file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -349,6 +349,17 @@ impl<'a> Section<'a> {
         found.ok()
     }
 
+    /// A number of CPUs; thousandths.
+    pub(crate) fn cpus(&self, key: &'static str) -> Option<u64> {
+        let value = self.value(key)?;
+        let found = values::milli_cpus(value.get_ref());
+        if let Err(message) = &found {
+            let fix = format!("write a number, as in {key} = 4 or {key} = 0.5");
+            self.report(value.span().start, key, message, &fix);
+        }
+        found.ok()
+    }
+
     /// A text that `read` understands.
     pub(crate) fn parsed<T>(
         &self,
@@ -428,64 +439,6 @@ impl<'a> Section<'a> {
                 let message = format!("{:?} is none of the choices", at.value);
                 self.report(at.offset, key, &message, &fix);
                 None
-            }
-        }
-    }
-
-    /// A table, empty when it is not there.
-    pub(crate) fn section(&self, key: &'static str) -> Section<'a> {
-        let path = self.key(key);
-        let Some(value) = self.value(key) else {
-            return Self::at(self.reader, path, self.offset, None);
-        };
-        let table = value.get_ref().as_table();
-        if table.is_none() {
-            let fix = format!("write a table: [{path}]");
-            self.wrong(key, &value.span(), value.get_ref(), &fix);
-        }
-        Self::at(self.reader, path, value.span().start, table)
-    }
-
-    /// A list of tables.
-    pub(crate) fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
-        let path = self.key(key);
-        let fix = format!("write tables: [[{path}]]");
-        let Some(value) = self.value(key) else {
-            return Vec::new();
-        };
-        let Some(items) = value.get_ref().as_array() else {
-            self.wrong(key, &value.span(), value.get_ref(), &fix);
-            return Vec::new();
-        };
-        let mut found = Vec::with_capacity(items.len());
-        for (index, item) in items.iter().enumerate() {
-            match item.get_ref().as_table() {
-                Some(table) => found.push(Self::at(
-                    self.reader,
-                    format!("{path}[{index}]"),
-                    item.span().start,
-                    Some(table),
-                )),
-                None => self.wrong(key, &item.span(), item.get_ref(), &fix),
-            }
-        }
-        found
-    }
-
-    /// Refuses keys that were never asked for.
-    pub(crate) fn finish(&self) {
-        if self.lenient.get() {
-            return;
-        }
-        let known = self.known.borrow();
-        for (name, _) in self.table.into_iter().flat_map(|table| table.iter()) {
-            let text: &str = name.get_ref().as_ref();
-            if !known.contains(&text) {
-                let fix = match nearest(text, &known) {
-                    Some(near) => format!("did you mean {near}?"),
-                    None => format!("known keys: {}", known.join(", ")),
-                };
-                self.report(name.span().start, text, "is an unknown key", &fix);
             }
         }
     }

@@ -39,7 +39,8 @@ fn every_commented_key_of_the_example_is_read() {
                 && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
                 && key != "world"
                 && key != "plans_dir";
-            if line.starts_with("# ") && !is_key {
+            let is_table = bare.starts_with('[') && bare.ends_with(']');
+            if line.starts_with("# ") && !is_key && !is_table {
                 String::from("\n")
             } else {
                 format!("{bare}\n")
@@ -48,7 +49,30 @@ fn every_commented_key_of_the_example_is_read() {
         .collect();
     let config = parse(&text).expect("every key is known");
     assert_eq!(config.control.max_gpus, Some(2_000));
-    assert_eq!(config.pools[1].prices["p2.16xlarge"], MicroUsd(14_400_000));
+    let pool = &config.pools[1];
+    assert_eq!(pool.prices["p2.16xlarge"], MicroUsd(14_400_000));
+    assert_eq!(pool.idle_gpu_below, Some(5));
+    assert_eq!(pool.expire_after, Some(Millis::minutes(30 * 24 * 60)));
+    assert_eq!(pool.disruption.len(), 1);
+    let working = &pool.disruption[0];
+    assert_eq!(
+        (working.most, working.strategies.len()),
+        (Quota::Count(0), 3)
+    );
+    assert!(working.window.is_some());
+    let control = &config.control;
+    assert!(control.consolidate);
+    assert_eq!(
+        control.teams["vision"].max_cost,
+        Some(MicroUsd(120_000_000))
+    );
+    let room = &control.headroom[0];
+    assert_eq!(
+        (room.count, room.unit.gpus, room.unit.cpu.0),
+        (2, 4, 16_000)
+    );
+    assert_eq!(room.constraints.pools.len(), 1);
+    assert_eq!(room.constraints.requirements[0].key, "team");
 }
 
 #[test]
@@ -56,6 +80,8 @@ fn what_is_refused_and_how_to_mend_it() {
     let fixed = |host: &str| {
         format!("[[pool]]\nname = \"a\"\nkind = \"static\"\nsite = \"s\"\nhosts = [\"{host}\"]\n")
     };
+    let room = |keys: &str| format!("[[control.headroom]]\n{keys}");
+    let budget = |keys: &str| pool(&format!("[[pool.disruption]]\n{keys}"));
     let two = |second: &str| format!("{}{}", pool(""), second);
     for (text, line, key, says) in [
         ("[server]\nlisten_on = \"x\"\n".to_owned(), 2, "server.listen_on", "unknown key"),
@@ -102,6 +128,28 @@ fn what_is_refused_and_how_to_mend_it() {
         ),
         ("[sim]\ncloud = \"http://10.0.0.1:1\"\n".to_owned(), 2, "sim.cloud", "loopback"),
         ("[server\n".to_owned(), 1, "", "TOML"),
+        ("[control]\nconsolidate = \"yes\"\n".to_owned(), 2, "control.consolidate", "consolidate = true"),
+        (room("count = 1\n"), 1, "control.headroom[0].name", "required"),
+        (room("name = \"a\"\ngpus = 1\n"), 1, "control.headroom[0].count", "required"),
+        (room("name = \"a\"\ncount = 1\n"), 1, "control.headroom[0].gpus", "a unit is nothing"),
+        (room("name = \"a\"\ncount = 1\ngpus = 1\ngpu_milli = 500\n"), 5, "control.headroom[0].gpu_milli", "beside gpus"),
+        (room("name = \"a\"\ncount = 1\ngpu_milli = 1000\n"), 4, "control.headroom[0].gpu_milli", "from 1 to 999"),
+        (room("name = \"a\"\ncount = 1\ncpus = 0.1234\n"), 4, "control.headroom[0].cpus", "no number of CPUs"),
+        (room("name = \"a\"\ncount = 1\ngpus = 1\npools = [\"b\"]\n"), 5, "control.headroom[0].pools", "no pool"),
+        (room("name = \"a\"\ncount = 1\ngpus = 1\n[[control.headroom]]\nname = \"a\"\n"), 6, "control.headroom[1].name", "earlier headroom"),
+        ("[control.team.vision]\n".to_owned(), 1, "control.team.vision.max_gpus", "limits nothing"),
+        ("[control.team.vision]\nmax_gpu = 1\n".to_owned(), 2, "control.team.vision.max_gpu", "did you mean max_gpus?"),
+        ("[control]\nteam = 5\n".to_owned(), 2, "control.team", "[control.team.NAME]"),
+        (pool("idle_gpu_below = 5\n"), 8, "pool[0].idle_gpu_below", "\"5%\""),
+        (pool("idle_gpu_below = \"0%\"\n"), 8, "pool[0].idle_gpu_below", "never undershot"),
+        (pool("expire_after = \"30\"\n"), 8, "pool[0].expire_after", "no unit"),
+        (budget("nodes = 1\n"), 8, "pool[0].disruption[0].name", "required"),
+        (budget("name = \"n\"\n"), 8, "pool[0].disruption[0].nodes", "required"),
+        (budget("name = \"n\"\nnodes = \"5\"\n"), 10, "pool[0].disruption[0].nodes", "percentage"),
+        (budget("name = \"n\"\nnodes = 0\nreasons = [\"Empty\"]\n"), 11, "pool[0].disruption[0].reasons", "no strategy of removal"),
+        (budget("name = \"n\"\nnodes = 0\nschedule = \"0 9 * * *\"\n"), 8, "pool[0].disruption[0].schedule", "without duration"),
+        (budget("name = \"n\"\nnodes = 0\nschedule = \"0 25 * * *\"\nduration = \"1h\"\n"), 11, "pool[0].disruption[0].schedule", "no schedule"),
+        (budget("name = \"n\"\nnodes = 0\nschedule = \"0 9 * * *\"\nduration = \"1h\"\ntime_zone = \"Berlin\"\n"), 13, "pool[0].disruption[0].time_zone", "time zone database"),
     ] {
         let problems = parse(&text).expect_err(&text);
         assert!(

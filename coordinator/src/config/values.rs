@@ -69,6 +69,28 @@ pub fn size(text: &str) -> Result<Bytes, String> {
     counted(text, &SIZES, "size").map(Bytes)
 }
 
+/// CPUs as a number with at most three decimals; thousandths.
+pub(super) fn milli_cpus(value: &DeValue<'_>) -> Result<u64, String> {
+    let text = match value {
+        DeValue::Integer(number) => number.as_str(),
+        DeValue::Float(number) => number.as_str(),
+        other => return Err(format!("is a {}", other.type_str())),
+    };
+    let bad = || format!("{text} is no number of CPUs");
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 3 {
+        return Err(bad());
+    }
+    let part: u64 = format!("{part:0<3}").parse().map_err(|_| bad())?;
+    whole
+        .parse::<u64>()
+        .ok()
+        .and_then(|whole| whole.checked_mul(1_000)?.checked_add(part))
+        .filter(|milli| *milli > 0)
+        .ok_or_else(bad)
+}
+
 /// "10%", a whole number from 0 to 100.
 ///
 /// # Errors

@@ -63,12 +63,12 @@ impl Control {
                 .map(|held| held.value.entry.clone())
                 .collect(),
             policy: Policy {
-                headroom: Vec::new(),
-                teams: std::collections::BTreeMap::new(),
+                headroom: control.headroom.clone(),
+                teams: control.teams.clone(),
                 max_cost: control.max_cost,
                 max_gpus: control.max_gpus,
                 settle: control.settle,
-                consolidate: false,
+                consolidate: control.consolidate,
             },
         };
         (input, members)
@@ -122,8 +122,12 @@ impl Control {
         let provider = reading.and_then(|reading| reading.provider_max);
         let boot = median(&settings.boots_ms);
         PoolInput {
-            disruption: Vec::new(),
-            expire_after: None,
+            disruption: pool
+                .disruption
+                .iter()
+                .filter_map(|budget| budget.in_force(round.now))
+                .collect(),
+            expire_after: pool.expire_after,
             id: pool.name.clone(),
             kind: pool.kind(),
             site: pool.site.clone(),
