@@ -8,7 +8,7 @@ mod reap;
 
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
-use super::fleet::{Freshness, busy};
+use super::fleet::{Evidence, busy};
 use super::orders::{self, DROVER};
 use super::requests::assigned;
 use super::tx::Tx;
@@ -175,13 +175,12 @@ impl Control {
                 .iter()
                 .any(|found| matches!(&found.target, AssignmentTarget::Node(node) if node == id))
         });
-        let fresh = Freshness {
-            mono: self.clock.mono(),
-            report_interval: config.control.report_interval,
-            full_interval: config.control.full_interval,
-        };
+        let evidence = Evidence::of(&config, Some(settings), self.clock.mono());
         let empty = self.link.view(id).is_some_and(|view| {
-            matches!(busy(&view, fresh, round.now, round.now), Busy::Idle { .. })
+            matches!(
+                busy(&view, evidence, round.now, round.now),
+                Busy::Idle { .. }
+            )
         });
         if held
             || !empty

@@ -7,7 +7,7 @@ mod busy;
 mod join;
 mod sizes;
 
-pub use busy::{Freshness, busy};
+pub use busy::{Evidence, busy};
 pub use join::{Sources, join};
 
 use crate::ports::actuate::Instance;

@@ -8,9 +8,8 @@ use super::tx::Tx;
 use crate::ports::store::{Guard, Op};
 use crate::records::{IdleRecord, keys};
 use drover_core::model::{Busy, Cordon, Millis, NodeId, UnixMs};
+use drover_core::rules::idle::{Since, since_after};
 
-/// Witnesses may be without an answer this long before the idle time starts anew.
-const BLIND: Millis = Millis::minutes(5);
 /// The "alive" record is written this often.
 const ALIVE: Millis = Millis(60_000);
 
@@ -48,6 +47,15 @@ impl Control {
         Ok(())
     }
 
+    /// A node's witnesses answer: for how long had nobody said or asked before?
+    fn answered(&mut self, node: &NodeId, mono: Millis) -> Millis {
+        let unknown = self.seen.unknown.remove(node);
+        let silent = unknown.map_or(0, |since| mono.0.saturating_sub(since.0));
+        let first = self.seen.judged.insert(node.clone());
+        let blind = if first { self.seen.blind.0 } else { 0 };
+        Millis(silent.max(blind))
+    }
+
     /// Starts and ends idle times.
     pub(super) async fn keep_idle(&mut self, round: &mut Round) -> Result<(), CycleError> {
         let mut starts: Vec<NodeId> = Vec::new();
@@ -56,32 +64,18 @@ impl Control {
             // Under a person's cordon the time does not run: it starts when the node is given back (SC-41).
             let held =
                 !node.reserved.is_empty() || matches!(node.cordon, Some(Cordon::Person { .. }));
-            match &node.busy {
-                Busy::Idle { .. } if !held => {
-                    let restarted = self
-                        .seen
-                        .unknown
-                        .remove(&node.id)
-                        .is_some_and(|since| round.mono.0.saturating_sub(since.0) > BLIND.0);
-                    let first = self.seen.judged.insert(node.id.clone());
-                    let stale = restarted || (first && self.seen.blind > BLIND);
-                    if node.idle_since.is_none() || stale {
-                        starts.push(node.id.clone());
-                    }
-                }
+            let silent = match &node.busy {
                 Busy::Unknown { .. } if !held => {
-                    self.seen
-                        .unknown
-                        .entry(node.id.clone())
-                        .or_insert(round.mono);
+                    let since = self.seen.unknown.entry(node.id.clone());
+                    since.or_insert(round.mono);
+                    Millis::ZERO
                 }
-                _ => {
-                    self.seen.judged.insert(node.id.clone());
-                    self.seen.unknown.remove(&node.id);
-                    if node.idle_since.is_some() {
-                        ends.push(node.id.clone());
-                    }
-                }
+                _ => self.answered(&node.id, round.mono),
+            };
+            match since_after(&node.busy, held, node.idle_since.is_some(), silent) {
+                Since::Keep => {}
+                Since::Start => starts.push(node.id.clone()),
+                Since::End => ends.push(node.id.clone()),
             }
         }
         let known: Vec<NodeId> = round.ledger.idle.keys().cloned().collect();

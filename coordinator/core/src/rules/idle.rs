@@ -15,9 +15,9 @@ pub enum Said {
         /// All of it says that it can move.
         movable: bool,
     },
-    /// It failed to answer.
+    /// It gave no answer that counts.
     Failed {
-        /// Why.
+        /// Why, in words that name it.
         why: String,
     },
 }
@@ -35,6 +35,8 @@ pub struct Witness {
 
 /// Workloads named in `Busy::Working` at most.
 const NAMED: usize = 5;
+/// Witnesses may be without an answer this long before the idle time starts anew: work may have come and gone unseen.
+pub const BLIND: Millis = Millis::minutes(5);
 
 /// One node now. `since` is the durable idle-since, if it was idle before. A node without witnesses is not idle.
 #[must_use]
@@ -60,14 +62,24 @@ pub fn judge(witnesses: &[Witness], since: Option<UnixMs>, now: UnixMs) -> Busy 
                 continue;
             }
             Some((Said::NoWork, at)) if now.since(*at) <= witness.fresh_for => continue,
-            Some((Said::NoWork, _)) => format!("{} is stale", witness.name),
-            Some((Said::Failed { why }, _)) => format!("{} fails: {why}", witness.name),
+            Some((Said::NoWork, at)) => {
+                format!(
+                    "no word of {} for {} s",
+                    witness.name,
+                    now.since(*at).0 / 1_000
+                )
+            }
+            Some((Said::Failed { why }, _)) => why.clone(),
             None => format!("{} has said nothing", witness.name),
         };
         doubt.get_or_insert(why);
     }
     if !what.is_empty() {
+        let more = what.len().saturating_sub(NAMED);
         what.truncate(NAMED);
+        if more > 0 {
+            what.push(format!("and {more} more"));
+        }
         return Busy::Working {
             what,
             movable: all_movable && doubt.is_none(),
@@ -85,13 +97,33 @@ pub fn judge(witnesses: &[Witness], since: Option<UnixMs>, now: UnixMs) -> Busy 
     }
 }
 
-/// The durable idle-since after a look: kept while nothing is known to run, forgotten when something does. An unknown
-/// node keeps its time, but is not idle meanwhile, and work in the gap is unknown: so the time starts anew.
+/// What becomes of the durable idle-since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// Stays as it is, there or not.
+    Keep,
+    /// From now on, whatever it was.
+    Start,
+    /// Forgotten.
+    End,
+}
+
+/// The durable idle-since after a look. `held`: a request or a person holds the node, so that its time does not run;
+/// `known`: it has one; `blind`: nobody could say, or nobody asked, for so long before this look.
 #[must_use]
-pub fn since_after(busy: &Busy) -> Option<UnixMs> {
+pub fn since_after(busy: &Busy, held: bool, known: bool, blind: Millis) -> Since {
     match busy {
-        Busy::Idle { since } => Some(*since),
-        Busy::Working { .. } | Busy::Unknown { .. } => None,
+        Busy::Idle { .. } if !held => {
+            if known && blind <= BLIND {
+                Since::Keep
+            } else {
+                Since::Start
+            }
+        }
+        // An unknown node keeps its time, but is not idle meanwhile.
+        Busy::Unknown { .. } if !held => Since::Keep,
+        _ if known => Since::End,
+        _ => Since::Keep,
     }
 }
 
@@ -177,10 +209,10 @@ mod tests {
     fn sc_74_idle_since_the_last_work_and_not_the_age() {
         let idle = [witness(Some((Said::NoWork, 100)))];
         let first = judge(&idle, None, UnixMs(100));
-        assert_eq!(since_after(&first), Some(UnixMs(100)));
+        assert_eq!(first, Busy::Idle { since: UnixMs(100) });
         let later = judge(
             &[witness(Some((Said::NoWork, 200)))],
-            since_after(&first),
+            Some(UnixMs(100)),
             UnixMs(200),
         );
         assert_eq!(
@@ -190,16 +222,46 @@ mod tests {
         );
         let busy = judge(
             &[witness(Some((work("job"), 300)))],
-            since_after(&later),
+            Some(UnixMs(100)),
             UnixMs(300),
         );
-        assert_eq!(since_after(&busy), None);
-        let again = judge(
-            &[witness(Some((Said::NoWork, 400)))],
-            since_after(&busy),
-            UnixMs(400),
-        );
-        assert_eq!(again, Busy::Idle { since: UnixMs(400) });
+        let unknown = judge(&[witness(None)], Some(UnixMs(100)), UnixMs(300));
+        let short = Millis::ZERO;
+        let long = Millis(BLIND.0 + 1);
+        for (busy, held, known, blind, wanted, case) in [
+            (&first, false, false, short, Since::Start, "idle at last"),
+            (&first, false, true, short, Since::Keep, "idle still"),
+            (&first, false, true, BLIND, Since::Keep, "a short silence"),
+            (
+                &first,
+                false,
+                true,
+                long,
+                Since::Start,
+                "work may have come and gone",
+            ),
+            (&first, true, true, short, Since::End, "a request took it"),
+            (
+                &first,
+                true,
+                false,
+                short,
+                Since::Keep,
+                "held, and not counted",
+            ),
+            (&busy, false, true, short, Since::End, "work"),
+            (&unknown, false, true, short, Since::Keep, "nobody says"),
+            (
+                &unknown,
+                true,
+                true,
+                short,
+                Since::End,
+                "nobody says, and held",
+            ),
+        ] {
+            assert_eq!(since_after(busy, held, known, blind), wanted, "{case}");
+        }
         let back = judge(
             &[witness(Some((Said::NoWork, 50)))],
             Some(UnixMs(400)),

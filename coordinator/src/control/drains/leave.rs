@@ -7,7 +7,7 @@ use crate::config::PoolSource;
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::failures;
-use crate::control::fleet::{FleetNode, Freshness, busy};
+use crate::control::fleet::{Evidence, FleetNode, busy};
 use crate::control::orders;
 use crate::control::tx::Tx;
 use crate::ports::actuate::{ActuateError, InstanceState, ProviderFailure};
@@ -41,7 +41,10 @@ impl Control {
         ) else {
             return Ok(None);
         };
-        if drain.step != DrainStep::Drained || !node.reserved.is_empty() || !self.is_empty_now(id) {
+        if drain.step != DrainStep::Drained
+            || !node.reserved.is_empty()
+            || !self.is_empty_now(id, Some(&pool))
+        {
             return Ok(None);
         }
         if let Some(why) = self.removal_forbidden(round, &pool) {
@@ -75,17 +78,14 @@ impl Control {
     }
 
     /// The newest word of the agent: connected, fresh, no work.
-    fn is_empty_now(&self, id: &NodeId) -> bool {
+    fn is_empty_now(&self, id: &NodeId, pool: Option<&PoolId>) -> bool {
         let Some(view) = self.link.view(id) else {
             return false;
         };
-        let fresh = Freshness {
-            mono: self.clock.mono(),
-            report_interval: self.config.control.report_interval,
-            full_interval: self.config.control.full_interval,
-        };
+        let pool = pool.and_then(|pool| self.config.pool(pool));
+        let evidence = Evidence::of(&self.config, pool, self.clock.mono());
         let now = self.clock.wall();
-        matches!(busy(&view, fresh, now, now), Busy::Idle { .. })
+        matches!(busy(&view, evidence, now, now), Busy::Idle { .. })
     }
 
     /// Calls for nodes that may leave, concurrently, and writes down what went wrong.
@@ -193,7 +193,8 @@ impl Control {
             return Ok(());
         }
         // The record says that it leaves, and the provider still has it: the call was lost with a crash, or failed.
-        if !self.is_empty_now(&node.id) && node.agent.as_ref().is_some_and(|agent| agent.connected)
+        if !self.is_empty_now(&node.id, Some(&pool))
+            && node.agent.as_ref().is_some_and(|agent| agent.connected)
         {
             let happening = Happening::DrainRolledBack {
                 node: node.id.clone(),

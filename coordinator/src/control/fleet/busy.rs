@@ -3,65 +3,136 @@
 //!
 //! Called by the join and, with the newest view, once more right before a node leaves. Pure.
 
+use crate::config::{Config, PoolConfig};
 use crate::ports::link::AgentView;
 use drover_core::model::{Busy, Millis, UnixMs};
+use drover_core::rules::idle::{Said, Witness, judge};
 use drover_proto::v1::{Workload, WorkloadKind};
 
 /// Witnesses of an agent that a pool names.
 pub const WITNESSES: [&str; 2] = ["gpu-processes", "processes"];
 
-/// How old a word may be.
+/// What counts as an answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Freshness {
+pub struct Evidence {
     /// Now, monotonic.
     pub mono: Millis,
     /// Agents report this often.
     pub report_interval: Millis,
     /// And in full this often.
     pub full_interval: Millis,
+    /// GPU use in percent below which a GPU counts as unused; absent: GPU use is no witness.
+    pub gpu_below: Option<u32>,
 }
 
-/// Names at most this many workloads.
-const NAMED: usize = 5;
+impl Evidence {
+    /// As the config wants it of nodes of a pool.
+    #[must_use]
+    pub fn of(config: &Config, pool: Option<&PoolConfig>, mono: Millis) -> Self {
+        Self {
+            mono,
+            report_interval: config.control.report_interval,
+            full_interval: config.control.full_interval,
+            gpu_below: pool.and_then(|pool| pool.idle_gpu_below),
+        }
+    }
+}
 
 /// What a node's agent says of work on it. `since` is the durable time, or now.
 #[must_use]
-pub fn busy(view: &AgentView, fresh: Freshness, now: UnixMs, since: UnixMs) -> Busy {
-    let unknown = |why: String| Busy::Unknown { why };
-    if !view.connected {
-        return unknown("its agent is not connected".to_owned());
-    }
-    let silent = fresh.mono.0.saturating_sub(view.last_seen_mono);
-    if silent > fresh.report_interval.0.saturating_mul(3).max(1_000) {
-        return unknown(format!("no report for {} s", silent / 1_000));
-    }
-    let Some(list) = &view.workloads else {
-        return unknown("its agent has not told its workloads yet".to_owned());
-    };
-    let age = now.since(view.workloads_at);
-    if age.0 > fresh.full_interval.0.saturating_mul(3).max(3_000) {
-        return unknown(format!("no full list of workloads for {} s", age.0 / 1_000));
-    }
-    if !list.items.is_empty() {
-        let mut what: Vec<String> = list.items.iter().take(NAMED).map(named).collect();
-        if list.items.len() > NAMED {
-            what.push(format!("and {} more", list.items.len() - NAMED));
+pub fn busy(view: &AgentView, evidence: Evidence, now: UnixMs, since: UnixMs) -> Busy {
+    let mut witnesses = vec![listed(view, evidence, now)];
+    if let Some(list) = &view.workloads {
+        let silent = list
+            .unreadable
+            .first()
+            .map(|first| format!("witness {first}"));
+        witnesses.extend(silent.map(|why| failed("a witness", why)));
+        for name in WITNESSES {
+            let no_gpu = name == "gpu-processes" && view.facts.pci_gpus == Some(0);
+            if !no_gpu && !list.witnesses.iter().any(|found| found == name) {
+                witnesses.push(failed(name, format!("witness {name} does not answer")));
+            }
         }
-        return Busy::Working {
-            what,
+    }
+    if let Some(below) = evidence.gpu_below {
+        witnesses.extend(gpu_use(view, below));
+    }
+    judge(&witnesses, Some(since), now)
+}
+
+fn failed(name: &str, why: String) -> Witness {
+    Witness {
+        name: name.to_owned(),
+        said: Some((Said::Failed { why }, UnixMs(0))),
+        fresh_for: Millis::ZERO,
+    }
+}
+
+/// The agent's list of workloads. Even an old word of work is work.
+fn listed(view: &AgentView, evidence: Evidence, now: UnixMs) -> Witness {
+    let name = "its workloads";
+    if let Some(list) = view
+        .workloads
+        .as_ref()
+        .filter(|list| !list.items.is_empty())
+    {
+        let work = Said::Work {
+            what: list.items.iter().map(named).collect(),
             movable: false,
         };
+        return Witness {
+            name: name.to_owned(),
+            said: Some((work, view.workloads_at)),
+            fresh_for: Millis::ZERO,
+        };
     }
-    if let Some(first) = list.unreadable.first() {
-        return unknown(format!("witness {first}"));
-    }
-    for witness in WITNESSES {
-        let no_gpu = witness == "gpu-processes" && view.facts.pci_gpus == Some(0);
-        if !no_gpu && !list.witnesses.iter().any(|found| found == witness) {
-            return unknown(format!("witness {witness} does not answer"));
+    let silent = evidence.mono.0.saturating_sub(view.last_seen_mono);
+    if !view.connected {
+        failed(name, "its agent is not connected".to_owned())
+    } else if silent > evidence.report_interval.0.saturating_mul(3).max(1_000) {
+        failed(name, format!("no report for {} s", silent / 1_000))
+    } else if view.workloads.is_none() {
+        failed(name, "its agent has not told its workloads yet".to_owned())
+    } else {
+        Witness {
+            name: name.to_owned(),
+            said: Some((Said::NoWork, view.workloads_at.min(now))),
+            fresh_for: Millis(evidence.full_interval.0.saturating_mul(3).max(3_000)),
         }
     }
-    Busy::Idle { since }
+}
+
+/// GPUs that are used, or that do not say whether they are: a use that is not known is not 0.
+fn gpu_use(view: &AgentView, below: u32) -> Vec<Witness> {
+    let told = view.telemetry.as_ref();
+    let gpus = view
+        .facts
+        .gpus
+        .iter()
+        .enumerate()
+        .filter_map(|(index, gpu)| {
+            let name = format!("use of GPU {index}");
+            let found = told
+                .and_then(|told| told.gpus.iter().find(|found| found.uuid == gpu.uuid))
+                .and_then(|found| found.utilisation_percent);
+            match found {
+                None => Some(failed(&name, format!("GPU {index} does not tell its use"))),
+                Some(used) if used >= below => Some(Witness {
+                    name,
+                    said: Some((
+                        Said::Work {
+                            what: vec![format!("GPU {index} at {used} % (idle below {below} %)")],
+                            movable: false,
+                        },
+                        view.last_seen,
+                    )),
+                    fresh_for: Millis::ZERO,
+                }),
+                Some(_) => None,
+            }
+        });
+    gpus.collect()
 }
 
 fn named(work: &Workload) -> String {
@@ -87,21 +158,27 @@ fn named(work: &Workload) -> String {
 mod tests {
     use super::*;
     use crate::control::testing::view;
+    use drover_proto::v1::{GpuFacts, GpuUse, Telemetry};
     use std::sync::Arc;
 
-    const FRESH: Freshness = Freshness {
+    const FRESH: Evidence = Evidence {
         mono: Millis(100_000),
         report_interval: Millis(5_000),
         full_interval: Millis(60_000),
+        gpu_below: None,
     };
     const NOW: UnixMs = UnixMs(1_000_000);
 
     fn judged(change: impl FnOnce(&mut AgentView)) -> Busy {
+        judged_by(FRESH, change)
+    }
+
+    fn judged_by(evidence: Evidence, change: impl FnOnce(&mut AgentView)) -> Busy {
         let mut view = view("n1");
         view.last_seen_mono = 99_000;
         view.workloads_at = UnixMs(990_000);
         change(&mut view);
-        busy(&view, FRESH, NOW, UnixMs(5))
+        busy(&view, evidence, NOW, UnixMs(5))
     }
 
     fn list(view: &mut AgentView) -> &mut drover_proto::v1::WorkloadList {
@@ -149,5 +226,57 @@ mod tests {
         };
         assert_eq!(what, ["GPU process 4711:9 (alice) python train.py"]);
         assert!(!movable);
+    }
+
+    #[test]
+    fn i13_gpu_use_is_a_witness_where_the_pool_says_so() {
+        let told = |below: Option<u32>, uses: &[Option<u32>]| {
+            let evidence = Evidence {
+                gpu_below: below,
+                ..FRESH
+            };
+            judged_by(evidence, |view| {
+                let facts = Arc::make_mut(&mut view.facts);
+                let mut telemetry = Telemetry::default();
+                for (n, used) in uses.iter().enumerate() {
+                    facts.gpus.push(GpuFacts {
+                        uuid: format!("GPU-{n}"),
+                        ..GpuFacts::default()
+                    });
+                    telemetry.gpus.push(GpuUse {
+                        uuid: format!("GPU-{n}"),
+                        utilisation_percent: *used,
+                        ..GpuUse::default()
+                    });
+                }
+                view.telemetry = Some(Arc::new(telemetry));
+            })
+        };
+        let idle = Busy::Idle { since: UnixMs(5) };
+        assert_eq!(told(None, &[Some(90), None]), idle, "not asked for");
+        assert_eq!(told(Some(5), &[Some(0), Some(4)]), idle);
+        assert_eq!(told(Some(5), &[]), idle, "no GPUs, nothing to ask");
+        for (uses, says) in [
+            ([Some(0), Some(5)], "GPU 1 at 5 % (idle below 5 %)"),
+            ([Some(100), None], "GPU 0 at 100 % (idle below 5 %)"),
+        ] {
+            let Busy::Working { what, .. } = told(Some(5), &uses) else {
+                panic!("{uses:?} is work")
+            };
+            assert_eq!(what, [says]);
+        }
+        let why = "GPU 1 does not tell its use".to_owned();
+        assert_eq!(told(Some(5), &[Some(0), None]), Busy::Unknown { why });
+        // Before the first report.
+        let evidence = Evidence {
+            gpu_below: Some(5),
+            ..FRESH
+        };
+        let unread = judged_by(evidence, |view| {
+            Arc::make_mut(&mut view.facts)
+                .gpus
+                .push(GpuFacts::default());
+        });
+        assert!(matches!(unread, Busy::Unknown { .. }));
     }
 }

@@ -1,7 +1,7 @@
 //! The join itself. See `fleet`.
 
 use super::FleetNode;
-use super::busy::{Freshness, busy};
+use super::busy::{Evidence, busy};
 use super::sizes::{allocatable, count, model, template, used};
 use crate::config::{Config, PoolConfig, PoolSource};
 use crate::control::ledger::Ledger;
@@ -33,16 +33,6 @@ pub struct Sources<'a> {
     pub now: UnixMs,
     /// Now, monotonic.
     pub mono: Millis,
-}
-
-impl Sources<'_> {
-    fn freshness(&self) -> Freshness {
-        Freshness {
-            mono: self.mono,
-            report_interval: self.config.control.report_interval,
-            full_interval: self.config.control.full_interval,
-        }
-    }
 }
 
 /// The fleet, by id.
@@ -252,7 +242,12 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
     let idle_since = sources.ledger.idle.get(id).map(|held| held.value.since);
     let since = idle_since.unwrap_or(sources.now);
     let busy = match &view {
-        Some(view) => busy(view, sources.freshness(), sources.now, since),
+        Some(view) => busy(
+            view,
+            Evidence::of(sources.config, pool, sources.mono),
+            sources.now,
+            since,
+        ),
         None => Busy::Unknown {
             why: "its agent has not been heard since the start".to_owned(),
         },
