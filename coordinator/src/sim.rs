@@ -3,6 +3,13 @@
 //!
 //! Called by the CLI and the benchmarks. **Invariant:** it differs from production only in the ports it passes.
 
+pub mod bounds;
 pub mod config;
 pub mod history;
+pub mod offered;
+pub mod policy;
+pub mod score;
 pub mod trace;
+
+#[cfg(test)]
+mod reference;
