@@ -245,7 +245,7 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             render(why, now)
         ),
         Reason::ExpiredAt { at } => {
-            format!("as old as its pool allows since {}", clock(*at, now))
+            format!("too old since {}", clock(*at, now))
         }
         Reason::Surplus { since, spare } => format!(
             "idle since {} ({}), and the spare of {spare} is covered without it",
@@ -253,13 +253,13 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             span(now.since(*since).0)
         ),
         Reason::Replaceable { saves, by: None } => {
-            format!("its work can move to nodes that have room: saves {saves}/h")
+            format!("its work fits on nodes that have room: saves {saves}/h")
         }
         Reason::Replaceable {
             saves,
             by: Some(offering),
         } => {
-            format!("its work can move to one new node of {offering}: saves {saves}/h")
+            format!("its work fits on one new node of {offering}: saves {saves}/h")
         }
         Reason::DisruptionBudget { name, most, until } => {
             let until = until.map_or_else(String::new, |at| format!(" until {}", clock(at, now)));
@@ -350,11 +350,11 @@ pub fn render_action(action: &Action, now: UnixMs) -> String {
             format!("release {request}: {}", render(reason, now))
         }
         Action::Drain { node, reason, how } => {
-            let verb = match how {
-                Emptying::Wait => "drain",
-                Emptying::Evict => "drain, moving its work,",
+            let also = match how {
+                Emptying::Wait => "",
+                Emptying::Evict => " and move its work",
             };
-            format!("{verb} {node}: {}", render(reason, now))
+            format!("drain {node}{also}: {}", render(reason, now))
         }
         Action::Leave { node, reason } => format!("remove {node}: {}", render(reason, now)),
     }

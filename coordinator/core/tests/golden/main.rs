@@ -3,6 +3,7 @@
 mod fleet;
 mod invariants;
 mod random;
+mod removals;
 mod script;
 
 macro_rules! cases {
@@ -58,4 +59,7 @@ cases! {
     impossible_only_if_every_pool_was_read => "impossible",
     modes_forbid_and_explain => "modes",
     budgets_of_the_fleet => "budget",
+    work_moves_only_where_it_says_so => "consolidate",
+    old_nodes_go_once_empty => "expired",
+    disruption_budgets_and_the_quota => "disruption",
 }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::cmp::Reverse;
 
 /// A small generator of our own, so that one seed is one input.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
     /// splitmix64.
@@ -23,21 +23,21 @@ impl Dice {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }
-    fn small(&mut self, n: u32) -> u32 {
+    pub fn small(&mut self, n: u32) -> u32 {
         u32::try_from(self.below(u64::from(n))).unwrap()
     }
-    fn one_in(&mut self, n: u64) -> bool {
+    pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
-    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[usize::try_from(self.below(all.len() as u64)).unwrap()]
     }
 }
 
-fn any_fleet(seed: u64) -> PlanInput {
+pub fn any_fleet(seed: u64) -> PlanInput {
     let d = &mut Dice(seed);
     let mut input = fleet::default_fleet();
     input.now = UnixMs(fleet::START + 3_600_000);

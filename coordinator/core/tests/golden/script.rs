@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+mod removal;
+
 pub fn run(case: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden/cases")
@@ -130,6 +132,7 @@ impl World {
                 self.input.policy.max_cost =
                     rest.get("cost").map(|v| num(v)).transpose()?.map(MicroUsd);
                 self.input.policy.max_gpus = rest.get("gpus").map(|v| num(v)).transpose()?;
+                self.input.policy.consolidate = rest.contains_key("consolidate");
             }
             "plan" => return Ok(self.plan(&words[1..])),
             "apply" => self.apply(),
@@ -242,6 +245,7 @@ impl World {
                             .ok_or("unknown type")?;
                         amount(size, what, value)?;
                     }
+                    _ if removal::pool_key(pool, key, value)? => {}
                     _ => return Err(format!("unknown key {key}")),
                 },
             }
@@ -340,6 +344,7 @@ impl World {
                     }
                     Some(("used", what)) => amount(&mut node.used, what, value)?,
                     Some(("size", what)) => amount(&mut node.allocatable, what, value)?,
+                    _ if removal::node_key(node, now, key, value)? => {}
                     _ => return Err(format!("unknown key {key}")),
                 },
             }

@@ -1,0 +1,127 @@
+//! Properties of shrinking over random fleets with ages, budgets and work that can move: running work is touched only
+//! where the policy consolidates and all of it says that it can move; moving costs nothing more; the limits hold.
+
+use crate::random::{Dice, any_fleet};
+use drover_core::model::{
+    Action, Busy, Disruption, Emptying, Lifecycle, Millis, PlanInput, Quota, Reason, Resources,
+    Running, UnixMs,
+};
+use drover_core::planner;
+use proptest::prelude::*;
+
+/// A random fleet, older and busier.
+pub fn worn_fleet(seed: u64) -> PlanInput {
+    let mut input = any_fleet(seed);
+    let d = &mut Dice(seed ^ 0x5eed);
+    input.policy.consolidate = d.one_in(2);
+    for pool in &mut input.pools {
+        pool.expire_after = d.one_in(3).then(|| Millis::minutes(d.below(60)));
+        let budgets = if d.one_in(3) { d.below(3) } else { 0 };
+        for n in 0..budgets {
+            let most = *d.pick(&[Quota::Count(0), Quota::Count(1), Quota::Percent(50)]);
+            let names = ["faulty", "expired", "empty", "surplus", "replaceable"];
+            let strategies = names.iter().filter(|_| d.one_in(2));
+            pool.disruption.push(Disruption {
+                most,
+                strategies: strategies.map(|s| (*s).to_owned()).collect(),
+                until: d
+                    .one_in(2)
+                    .then(|| UnixMs(input.now.0 + d.below(3) * 60_000 - 60_000)),
+                name: format!("budget-{n}"),
+            });
+        }
+    }
+    for node in &mut input.nodes {
+        node.launched = d
+            .one_in(2)
+            .then(|| UnixMs(input.now.0 - d.below(120) * 60_000));
+        let Busy::Working { movable, .. } = &mut node.busy else {
+            continue;
+        };
+        *movable = d.one_in(2);
+        let gpus = node.used.gpus.min(node.allocatable.gpus) / 2;
+        node.used = Resources {
+            gpus,
+            ..Resources::default()
+        };
+        if gpus > 0 && d.one_in(2) {
+            node.workloads.push(Running {
+                count: gpus,
+                unit: Resources {
+                    gpus: 1,
+                    ..Resources::default()
+                },
+                labels: std::collections::BTreeMap::new(),
+                namespace: String::new(),
+                team: String::new(),
+                host_ports: std::collections::BTreeSet::new(),
+                anti_affinity: Vec::new(),
+                started: Some(UnixMs(input.now.0 - d.below(30) * 60_000)),
+                ends: None,
+                movable: *movable && !d.one_in(4),
+            });
+        }
+    }
+    input
+}
+
+fn holds(seed: u64) {
+    let input = worn_fleet(seed);
+    let proposed = planner::propose(&input);
+    let found = planner::violations(&input, &proposed);
+    assert!(found.is_empty(), "seed {seed}: {found:#?}");
+    let actions = proposed.plan.actions.iter().chain(&proposed.plan.would);
+    for action in actions {
+        let (id, how, reason) = match action {
+            Action::Drain { node, how, reason } => (node, Some(*how), reason),
+            Action::Leave { node, reason } => (node, None, reason),
+            _ => continue,
+        };
+        let node = input.nodes.iter().find(|n| n.id == *id).unwrap();
+        let idle = matches!(node.busy, Busy::Idle { .. });
+        let all_move = matches!(node.busy, Busy::Working { movable: true, .. })
+            && node.workloads.iter().all(|w| w.movable);
+        match how {
+            Some(Emptying::Evict) => {
+                assert!(
+                    input.policy.consolidate && all_move,
+                    "seed {seed}: {id} is emptied"
+                );
+                assert!(node.lifecycle == Lifecycle::Ready && node.cordon.is_none());
+                if let Reason::Replaceable { saves, .. } = reason {
+                    assert!(saves.0 > 0, "seed {seed}: {id} saves nothing");
+                }
+            }
+            _ => assert!(idle, "seed {seed}: {id} works and goes"),
+        }
+        assert!(node.reserved.is_empty() && !node.unreachable, "seed {seed}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn i1_running_work_goes_only_where_all_of_it_can_move(seed in any::<u64>()) {
+        holds(seed);
+    }
+}
+
+/// The property is worth something only if such plans are made at all.
+#[test]
+fn worn_fleets_do_move_work_and_replace_old_nodes() {
+    let (mut moved, mut expired, mut surplus) = (0, 0, 0);
+    for seed in 0..300 {
+        for action in planner::plan(&worn_fleet(seed)).plan.actions {
+            if let Action::Drain { reason, how, .. } = action {
+                moved += u32::from(how == Emptying::Evict);
+                expired += u32::from(matches!(reason, Reason::ExpiredAt { .. }));
+                surplus += u32::from(matches!(reason, Reason::Surplus { .. }));
+            }
+        }
+    }
+    assert!(
+        moved > 5 && expired > 10 && surplus > 0,
+        "{moved} {expired} {surplus}"
+    );
+}
