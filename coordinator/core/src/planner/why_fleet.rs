@@ -185,7 +185,8 @@ fn node_reason(
     if let (Lifecycle::Drained, Some(why)) = (node.lifecycle, done.stays.get(&i)) {
         return why.clone();
     }
-    if kept.contains(&i) && matches!(node.busy, Busy::Idle { .. }) {
+    // Room that is held for a gang is said even where other work runs.
+    if kept.contains(&i) && (matches!(node.busy, Busy::Idle { .. }) || is_held(work, i)) {
         return kept_for(work, i);
     }
     if let Some(drain) = &node.drain {
@@ -226,6 +227,12 @@ fn node_reason(
             }
         }
     }
+}
+
+/// Room of it is held for a gang.
+fn is_held(work: &Work<'_>, node: usize) -> bool {
+    let bin = work.bin_of_node.get(&node).map(|b| &work.bins[*b]);
+    bin.is_some_and(|b| !b.held.is_empty())
 }
 
 /// Works on less than half of what it has.

