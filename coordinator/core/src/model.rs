@@ -1,8 +1,10 @@
 //! Layer 0: plain data that the planner reads and writes, newtyped ids and quantities. Nothing here decides.
 
+pub mod anticipate;
 pub mod demand;
 pub mod ids;
 pub mod input;
+pub mod learnt;
 pub mod node;
 pub mod plan;
 pub mod pool;
@@ -10,11 +12,13 @@ pub mod quantities;
 pub mod reason;
 pub mod rules_of_place;
 
+pub use anticipate::{Anticipate, Hold};
 pub use demand::{Class, Constraints, Gang, Locality, Source};
 pub use ids::{
     DrainId, HoldId, InstanceId, LaunchId, NodeId, OfferingId, PoolId, RequestName, SiteId, TokenId,
 };
 pub use input::{Budget, Headroom, LaunchInFlight, MemoryEntry, PLAN_VERSION, PlanInput, Policy};
+pub use learnt::{Demanded, Learnt, Lives, Span};
 pub use node::{Busy, Cordon, DrainInfo, Lifecycle, NodeInput, Reserved, Running};
 pub use plan::{
     Action, ClassOutcome, Dropped, Emptying, NodeOutcome, Plan, Planned, PoolOutcome, Report, Run,

@@ -7,5 +7,6 @@ pub mod clock;
 pub mod drain;
 pub mod idle;
 pub mod launch;
+pub mod learn;
 pub mod lifecycle;
 pub mod site;

@@ -10,9 +10,9 @@ use crate::config::{PoolConfig, PoolSource};
 use crate::ports::actuate::{InstanceState, PoolReading};
 use crate::records::{AssignmentTarget, DrainStep, LaunchRecord, LaunchState, RequestState, Then};
 use drover_core::model::{
-    Class, DrainInfo, InstanceId, LaunchInFlight, Lifecycle, MicroUsd, Millis, NodeInput, Offering,
-    OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind, RequestName, Steering,
-    UnixMs,
+    Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis, NodeInput,
+    Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind, RequestName,
+    Steering, UnixMs,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -62,6 +62,7 @@ impl Control {
                 .values()
                 .map(|held| held.value.entry.clone())
                 .collect(),
+            learnt: Learnt::default(),
             policy: Policy {
                 headroom: control.headroom.clone(),
                 teams: control.teams.clone(),
@@ -137,6 +138,7 @@ impl Control {
             max: provider.map_or(max, |most| max.min(most)),
             spare: settings.spare.unwrap_or(pool.spare),
             idle_after: pool.idle_after,
+            anticipate: None,
             quota: pool.quota,
             rank: u32::try_from(rank).unwrap_or(u32::MAX),
             labels: pool.labels.clone(),
@@ -327,6 +329,7 @@ fn node_input(node: &FleetNode) -> NodeInput {
         gpu_shares: Vec::new(),
         workloads: Vec::new(),
         launched: None,
+        last_ran: None,
         id: node.id.clone(),
         name: node.name.clone(),
         pool: node.pool.clone(),

@@ -76,7 +76,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drover_core::model::{PLAN_VERSION, Policy, UnixMs};
+    use drover_core::model::{Learnt, PLAN_VERSION, Policy, UnixMs};
     use drover_core::planner;
 
     #[test]
@@ -92,6 +92,7 @@ mod tests {
             launches: Vec::new(),
             memory: Vec::new(),
             policy: Policy::default(),
+            learnt: Learnt::default(),
         };
         let planned = planner::plan(&input);
         for round in 0..2 {

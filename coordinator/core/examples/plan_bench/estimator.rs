@@ -50,6 +50,7 @@ fn old_node() -> NodeInput {
         gpu_shares: Vec::new(),
         workloads: Vec::new(),
         launched: None,
+        last_ran: None,
         id: "old".into(),
         name: "old".to_owned(),
         pool: None,

@@ -73,6 +73,7 @@ fn node(number: u32, pool: &PoolInput, dice: &mut Dice) -> NodeInput {
         gpu_shares: Vec::new(),
         workloads: Vec::new(),
         launched: None,
+        last_ran: None,
         id: format!("n-{number:05}").as_str().into(),
         name: format!("host-{number:05}"),
         pool: Some(pool.id.clone()),

@@ -1,7 +1,7 @@
 //! What the cases are made of: sizes, pools, dice. Used by the cases; knows nothing of them.
 
 use drover_core::model::{
-    Action, Bytes, Class, Constraints, Market, MicroUsd, MilliCpu, Millis, Mode, Offering,
+    Action, Bytes, Class, Constraints, Learnt, Market, MicroUsd, MilliCpu, Millis, Mode, Offering,
     PLAN_VERSION, PlanInput, Planned, Policy, PoolInput, PoolKind, Quota, Resources, Source,
     Steering, UnixMs,
 };
@@ -50,6 +50,7 @@ pub(crate) fn empty() -> PlanInput {
         launches: Vec::new(),
         memory: Vec::new(),
         policy: Policy::default(),
+        learnt: Learnt::default(),
     }
 }
 
@@ -67,6 +68,7 @@ pub(crate) fn pool(name: &str, site: &str, max: u32, rank: u32) -> PoolInput {
         max,
         spare: 0,
         idle_after: Millis::minutes(10),
+        anticipate: None,
         quota: Quota::Percent(10),
         rank,
         labels: BTreeMap::new(),

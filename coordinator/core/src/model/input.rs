@@ -2,6 +2,7 @@
 
 use super::demand::{Class, Constraints};
 use super::ids::{LaunchId, OfferingId, PoolId, RequestName};
+use super::learnt::Learnt;
 use super::node::NodeInput;
 use super::pool::{FailureKind, PoolInput};
 use super::quantities::{MicroUsd, Millis, Resources, UnixMs};
@@ -35,6 +36,9 @@ pub struct PlanInput {
     pub memory: Vec<MemoryEntry>,
     /// Limits and habits of the fleet.
     pub policy: Policy,
+    /// What the fleet has learnt from its own work.
+    #[serde(default, skip_serializing_if = "Learnt::is_empty")]
+    pub learnt: Learnt,
 }
 
 /// Capacity that is coming: `count` nodes of one offering that are asked for or launched and have not joined.

@@ -1,7 +1,7 @@
 //! Nodes as the planner sees them.
 
 use super::ids::{DrainId, InstanceId, NodeId, OfferingId, PoolId, RequestName, SiteId};
-use super::quantities::{MicroUsd, Resources, UnixMs};
+use super::quantities::{MicroUsd, Millis, Resources, UnixMs};
 use super::rules_of_place::{HostPort, Near};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -195,4 +195,7 @@ pub struct NodeInput {
     /// When it was launched; absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched: Option<UnixMs>,
+    /// How long the work ran that ended last here; absent when unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_ran: Option<Millis>,
 }

@@ -1,5 +1,6 @@
 //! Pools and offerings as the planner sees them.
 
+use super::anticipate::Anticipate;
 use super::ids::{OfferingId, PoolId, SiteId};
 use super::quantities::{MicroUsd, Millis, Resources, UnixMs};
 use serde::{Deserialize, Serialize};
@@ -210,6 +211,9 @@ pub struct PoolInput {
     pub spare: u32,
     /// How long a node is idle before it may go.
     pub idle_after: Millis,
+    /// Keep idle nodes for likely demand; absent: no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anticipate: Option<Anticipate>,
     /// Nodes of this age are replaced once empty; absent: they grow as old as they like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expire_after: Option<Millis>,

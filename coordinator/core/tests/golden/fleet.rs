@@ -1,7 +1,7 @@
 //! The fleet of the field cases (`scaler-cases`), as planner input. Used by the scripts and the property tests.
 
 use drover_core::model::{
-    Busy, Bytes, Class, Constraints, Lifecycle, Market, MicroUsd, MilliCpu, Millis, Mode,
+    Busy, Bytes, Class, Constraints, Learnt, Lifecycle, Market, MicroUsd, MilliCpu, Millis, Mode,
     NodeInput, Offering, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind, Quota, Resources,
     Source, Steering, UnixMs,
 };
@@ -47,6 +47,7 @@ pub fn pool(
         max: 20,
         spare: 0,
         idle_after: Millis::minutes(10),
+        anticipate: None,
         quota: Quota::Percent(10),
         rank,
         labels: BTreeMap::new(),
@@ -78,6 +79,7 @@ pub fn node(input: &PlanInput, name: &str, pool: &str) -> NodeInput {
         gpu_shares: Vec::new(),
         workloads: Vec::new(),
         launched: None,
+        last_ran: None,
         id: name.into(),
         name: name.to_owned(),
         pool: pool.map(|p| p.id.clone()),
@@ -184,6 +186,7 @@ pub fn default_fleet() -> PlanInput {
         launches: Vec::new(),
         memory: Vec::new(),
         policy: Policy::default(),
+        learnt: Learnt::default(),
     };
     input.pools.push(PoolInput {
         kind: PoolKind::Static,
