@@ -32,3 +32,8 @@ pub use reason::{Away, Reason};
 pub use rules_of_place::{
     HostPort, Near, Operator, Preferred, PreferredNear, Requirement, Selector, Spread,
 };
+
+/// What a plan file leaves out: a field that says nothing.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -26,18 +26,18 @@ pub struct Class {
     /// One unit.
     pub unit: Resources,
     /// One unit takes a whole node, whatever its size.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub whole_node: bool,
     /// Units that wait (for a request: that have no assignment yet).
     pub count: u32,
     /// Where a unit may go.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub constraints: Constraints,
     /// All at once, or not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gang: Option<Gang>,
     /// Higher goes first.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub priority: i32,
     /// When the oldest member was submitted.
     pub submitted: UnixMs,
@@ -102,7 +102,7 @@ pub struct Constraints {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spread: Vec<Spread>,
     /// At most so many units of this class on one node; 0: no limit.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub max_per_node: u32,
     /// Rules of the source that Drover cannot follow: the class is never grown for, the reason names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -133,10 +133,10 @@ pub struct Gang {
     /// Least useful number of units, counting those already assigned.
     pub min: u32,
     /// Units already assigned (requests), so that min - assigned must be placed now.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub assigned: u32,
     /// How near.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub locality: Locality,
     /// How long partial capacity may be held for it.
     pub hold: Millis,

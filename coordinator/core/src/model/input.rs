@@ -92,10 +92,10 @@ pub struct Policy {
     pub max_gpus: Option<u32>,
     /// Growth after a fresh start waits for this long, so that agents can return first. Control applies it, as
     /// `Stop::Stale { may_grow: false }` on every pool: the planner knows no start.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub settle: Millis,
     /// Move running work that says it can be moved, for cost.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub consolidate: bool,
     /// Room to keep free at all times, in units of demand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -127,7 +127,7 @@ pub struct Headroom {
     /// One unit.
     pub unit: Resources,
     /// Where it may be.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub constraints: Constraints,
     /// Units.
     pub count: u32,

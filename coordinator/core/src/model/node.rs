@@ -59,7 +59,7 @@ pub enum Busy {
         /// What, for people; at most a few.
         what: Vec<String>,
         /// Every workload says that it can move.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "super::is_default")]
         movable: bool,
     },
     /// A witness is missing, stale or failing: counts as busy (I13).
@@ -111,7 +111,7 @@ pub struct Running {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<UnixMs>,
     /// They say that they can move.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub movable: bool,
 }
 
@@ -144,7 +144,7 @@ pub struct NodeInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<SiteId>,
     /// Zone; empty when unknown.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub zone: String,
     /// Provider's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +158,7 @@ pub struct NodeInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cordon: Option<Cordon>,
     /// Its agent is silent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub unreachable: bool,
     /// Why it must not get work; absent: fine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,13 +177,13 @@ pub struct NodeInput {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<Reserved>,
     /// GPU model; empty without GPUs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub gpu_model: String,
     /// Labels, the pool's included.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub labels: BTreeMap<String, String>,
     /// Taints.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub taints: BTreeMap<String, String>,
     /// What the witnesses say.
     pub busy: Busy,

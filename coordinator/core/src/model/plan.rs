@@ -165,7 +165,7 @@ pub struct ClassOutcome {
     pub impossible: bool,
     /// Units of a gang's partial capacity that are kept for it in this cycle. Control records since when
     /// (`Gang::holding_since`) and forgets that only when the gang is whole or gone.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub held: u32,
 }
 

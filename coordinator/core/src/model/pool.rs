@@ -67,7 +67,7 @@ pub struct Offering {
     /// EC2 type, or the host's description.
     pub instance_type: String,
     /// Zone; empty when the group chooses.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub zone: String,
     /// How it is paid.
     pub market: Market,
@@ -77,7 +77,7 @@ pub struct Offering {
     /// nothing is asked of it.
     pub allocatable: Option<Resources>,
     /// GPU model; empty without GPUs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub gpu_model: String,
     /// Learnt or stated time from asking to ready.
     pub boot: Millis,
@@ -207,7 +207,7 @@ pub struct PoolInput {
     /// Most nodes, coming ones included.
     pub max: u32,
     /// Idle nodes to keep as a standing target.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub spare: u32,
     /// How long a node is idle before it may go.
     pub idle_after: Millis,
@@ -225,21 +225,21 @@ pub struct PoolInput {
     /// Preference among pools of equal price: lower first (order in the config).
     pub rank: u32,
     /// Labels of its nodes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub labels: BTreeMap<String, String>,
     /// Taints of its nodes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub taints: BTreeMap<String, String>,
     /// What can be asked.
     pub offerings: Vec<Offering>,
     /// What an ask can choose.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub steering: Steering,
     /// Nodes can be removed (a static pool without a power-off command: no).
     pub removable: bool,
     /// Instances that the provider counts in this pool and that are in no `NodeInput` and no launch: they count against
     /// `max` and are never touched.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub unmanaged: u32,
     /// When the pool was last read.
     pub read_at: UnixMs,

@@ -91,26 +91,21 @@ impl fmt::Display for MicroUsd {
 #[serde(deny_unknown_fields)]
 pub struct Resources {
     /// CPU.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub cpu: MilliCpu,
     /// Memory.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub memory: Bytes,
     /// Whole GPUs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub gpus: u32,
     /// Of a unit: thousandths of one GPU that it shares with others (1 to 999; never beside whole GPUs). Of a node: 0,
     /// since its shared GPUs are listed one by one.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub gpu_milli: u32,
     /// Anything else by name (ephemeral storage, pods, shares).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extended: BTreeMap<String, u64>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-const fn is_zero(amount: &u32) -> bool {
-    *amount == 0
 }
 
 impl Resources {

@@ -21,7 +21,7 @@ pub enum Reason {
         /// Nodes for the spare.
         spare: u32,
         /// Units of headroom.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "super::is_default")]
         headroom: u32,
     },
     /// A probe of an offering that failed before.
@@ -99,7 +99,7 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         who: Option<String>,
         /// Drained.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "super::is_default")]
         empty: bool,
     },
     /// On its way.
@@ -445,11 +445,6 @@ pub enum Reason {
         /// How long a new node takes.
         within: Millis,
     },
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-const fn is_zero(amount: &u32) -> bool {
-    *amount == 0
 }
 
 /// Why a node that a pool has serves nobody.

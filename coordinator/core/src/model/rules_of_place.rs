@@ -96,7 +96,7 @@ pub struct Selector {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub namespaces: BTreeSet<String>,
     /// In every namespace.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub everywhere: bool,
 }
 
@@ -132,7 +132,7 @@ pub struct Spread {
     /// At least 1.
     pub max_skew: u32,
     /// With fewer domains than this the least counts as 0; 0 or 1: no such rule.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub min_domains: u32,
     /// Rather wait than break it (DoNotSchedule); else a wish (ScheduleAnyway).
     pub hard: bool,

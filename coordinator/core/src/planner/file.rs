@@ -27,14 +27,98 @@ pub enum PlanFileError {
     },
 }
 
-/// Canonical bytes: JSON, indented, fields in the order of the types, maps in key order, a newline at the end.
+/// Canonical bytes: compact JSON, one pool, node, class or action a line, fields in the order of the types, maps in key
+/// order, what says nothing left out, a newline at the end.
 ///
 /// Empty if a value cannot be written as JSON (no type of the model can fail).
 #[must_use]
 pub fn to_bytes<T: Serialize>(value: &T) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+    let mut bytes = Vec::new();
+    let mut writer = serde_json::Serializer::with_formatter(&mut bytes, Lines::default());
+    if value.serialize(&mut writer).is_err() {
+        bytes.clear();
+    }
     bytes.push(b'\n');
     bytes
+}
+
+/// Depth of lists and maps whose items stand on lines of their own.
+const LINES: usize = 2;
+
+/// JSON that a person can read line by line and a difference tool can compare: items of the outer lists on lines of
+/// their own, the rest compact.
+#[derive(Default)]
+struct Lines {
+    /// Per open list or map: does it hold anything yet, and do its items stand on lines of their own?
+    open: Vec<(bool, bool)>,
+}
+
+impl Lines {
+    fn begin(&mut self, list: bool) {
+        let depth = self.open.len();
+        self.open
+            .push((false, depth < LINES || (list && depth == LINES)));
+    }
+
+    fn next<W: ?Sized + std::io::Write>(
+        &mut self,
+        out: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        let Some((holds, lines)) = self.open.last_mut() else {
+            return Ok(());
+        };
+        *holds = true;
+        out.write_all(match (first, *lines) {
+            (true, true) => b"\n",
+            (true, false) => b"",
+            (false, true) => b",\n",
+            (false, false) => b",",
+        })
+    }
+
+    fn end<W: ?Sized + std::io::Write>(&mut self, out: &mut W, close: u8) -> std::io::Result<()> {
+        if self.open.pop() == Some((true, true)) {
+            out.write_all(b"\n")?;
+        }
+        out.write_all(&[close])
+    }
+}
+
+impl serde_json::ser::Formatter for Lines {
+    fn begin_array<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+        self.begin(true);
+        out.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+        self.end(out, b']')
+    }
+
+    fn begin_array_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        out: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        self.next(out, first)
+    }
+
+    fn begin_object<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+        self.begin(false);
+        out.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+        self.end(out, b'}')
+    }
+
+    fn begin_object_key<W: ?Sized + std::io::Write>(
+        &mut self,
+        out: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        self.next(out, first)
+    }
 }
 
 /// Reads a plan input.
@@ -68,6 +152,34 @@ pub fn from_input_bytes(bytes: &[u8]) -> Result<PlanInput, PlanFileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn items_stand_on_lines_and_the_rest_is_compact() {
+        let value = serde_json::json!({
+            "a": [{"x": [1, 2], "y": {}}, {"x": []}],
+            "b": {"c": [{"z": 1}, {"z": 2}], "d": 1},
+            "e": [],
+        });
+        let wanted = r#"{
+"a":[
+{"x":[1,2],"y":{}},
+{"x":[]}
+],
+"b":{
+"c":[
+{"z":1},
+{"z":2}
+],
+"d":1
+},
+"e":[]
+}
+"#;
+        let bytes = to_bytes(&value);
+        assert_eq!(String::from_utf8(bytes.clone()).unwrap(), wanted);
+        let read: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(read, value);
+    }
 
     #[test]
     fn other_versions_and_bad_fields_are_named() {
