@@ -44,14 +44,15 @@ pub fn propose(input: &PlanInput) -> Planned {
     let mut work = Work::new(input);
     let levels = levels(&work);
     // First for what may really be changed; what stays without is then planned for observed pools, into `would`.
+    let mut gangs = gangs::Gangs::default();
     for would in [false, true] {
-        let mut holders = gangs::Holders::new();
         for level in &levels {
-            gangs::place(&mut work, &level.gangs, would, &mut holders);
+            gangs.place(&mut work, &level.gangs, would);
             for &class in &level.singles {
                 fit::fit_class(&mut work, class, would);
             }
             grow::grow(&mut work, &level.singles, would);
+            gangs.extend(&mut work, &level.gangs, would);
         }
     }
     targets::stand(&mut work);

@@ -254,6 +254,15 @@ pub enum Reason {
         /// Where.
         place: String,
     },
+    /// All of a gang is asked for in another place; what it has is kept until that has joined.
+    AsksElsewhere {
+        /// Whose.
+        source: Source,
+        /// Least useful number of units.
+        units: u32,
+        /// Where.
+        place: String,
+    },
     /// The provider has it, its agent has not enrolled.
     NotJoined,
     /// Joined, not ready (its GPUs are not all there yet).

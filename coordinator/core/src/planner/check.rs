@@ -4,6 +4,7 @@
 //! `matching` (what a label rule means).
 
 mod actions;
+mod cheapest;
 mod facts;
 mod removals;
 mod runs;

@@ -193,6 +193,15 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             clock(*since, now)
         ),
         Reason::WholeElsewhere { place } => format!("moves: it can be whole in {place}"),
+        Reason::AsksElsewhere {
+            source,
+            units,
+            place,
+        } => format!(
+            "{} of {} at once in {place}; what it has is kept until they have joined",
+            plural(*units, "unit"),
+            source_name(source)
+        ),
         Reason::NotJoined => "launched, its agent has not enrolled".to_owned(),
         Reason::NotReady => "joined, not ready (its GPUs are not all there)".to_owned(),
         Reason::CheckDropped { invariant, why } => {

@@ -1,33 +1,39 @@
 //! Gangs (I8): whole or not at all, in one domain of their locality: on what exists, else with growth in one pool of the
-//! domain (in several only where no single one can). A gang that cannot be whole may hold what part there is, for its
-//! hold time and only as the first of its domain. Called by `plan` before the single classes of the same priority.
+//! domain, in several where that is cheaper or the only way. First every gang gets its minimum; what an elastic one wants
+//! beyond it comes after the single classes of its priority. A gang that cannot be whole may hold what part there is, for
+//! its hold time and only as the first of its domain. Called by `plan`, per priority.
 
+mod domain;
+mod elsewhere;
+mod extras;
 mod hold;
+mod look;
+mod map;
 mod ways;
 
+pub(super) use domain::{Domain, name};
 pub(super) use hold::{holding, kept};
 
-use super::could::could_ever;
+use super::could::{Could, could_ever};
 use super::grow::{self, Packing};
 use super::state::Work;
-use super::supply::{At, Bin};
-use crate::model::{Gang, Locality, RequestName, Source};
+use super::supply::Tier;
+use crate::model::{Constraints, Gang, Locality, Resources};
+use domain::homes;
+use look::{Log, Look};
+use map::Map;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use ways::{Ask, Ways};
 
-/// Where all units must be together.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Domain {
-    Any,
-    Site(String),
-    Zone(String, String),
-    Pool(usize),
-    Node(usize),
-    NewNode,
+/// What one planning run remembers of its gangs.
+#[derive(Default)]
+pub(super) struct Gangs {
+    /// Gangs that hold partial capacity, per domain.
+    holders: BTreeMap<Domain, usize>,
+    /// Where gangs that are whole in this plan have their units.
+    whole: BTreeMap<usize, Domain>,
 }
-
-/// Gangs that hold partial capacity, per domain.
-pub(super) type Holders = BTreeMap<Domain, usize>;
 
 /// One way to place a gang.
 struct Try {
@@ -38,130 +44,194 @@ struct Try {
     placed: u32,
 }
 
-/// The domains of one locality, in order, and which one each place is in.
-struct Map {
-    locality: Locality,
-    domains: Vec<Domain>,
-    of_kind: Vec<Option<usize>>,
-    /// Pools with offers in a domain, by (domain, pool).
-    pools: Vec<Slot>,
-    /// Per offer, its entry in `pools`.
-    of_offer: Vec<Option<usize>>,
+/// What gangs of one run share: they are alike in the thousands.
+struct Round<'a> {
+    maps: BTreeMap<Locality, Map>,
+    log: Log,
+    would: bool,
+    /// Numbers of the kinds of gang.
+    kinds: BTreeMap<Kind<'a>, usize>,
+    looks: Vec<Option<Look>>,
+    evers: Vec<Option<Rc<Could>>>,
+    /// Per kind, the least need that could not be met, and what could be had instead.
+    failed: Vec<Option<(u32, Short)>>,
 }
 
-/// One pool's offers in one domain.
-struct Slot {
-    domain: usize,
-    pool: usize,
-    offers: Vec<usize>,
+/// Alike in all that decides where units may go. The last part keeps those apart that count their own units per node.
+type Kind<'a> = (
+    Locality,
+    &'a Resources,
+    bool,
+    &'a Constraints,
+    Option<usize>,
+);
+
+/// Most units that could be had, and where.
+#[derive(Clone)]
+struct Short {
+    could: u32,
+    place: String,
 }
 
-impl Map {
-    fn new(work: &Work<'_>, locality: Locality) -> Self {
-        let mut map = if locality == Locality::Node {
-            let nodes = (0..work.bins.len()).map(Domain::Node);
-            Self::of(
-                locality,
-                nodes.chain([Domain::NewNode]).collect(),
-                Vec::new(),
-            )
-        } else {
-            let of_kind: Vec<Option<Domain>> = (0..work.kinds.len())
-                .map(|kind| domain_of(work, kind, None, locality))
-                .collect();
-            let domains: BTreeSet<&Domain> = of_kind.iter().flatten().collect();
-            let index: BTreeMap<&Domain, usize> =
-                domains.iter().enumerate().map(|(i, d)| (*d, i)).collect();
-            let known = |d: &Option<Domain>| d.as_ref().and_then(|d| index.get(d).copied());
-            let places = of_kind.iter().map(known).collect();
-            Self::of(locality, domains.into_iter().cloned().collect(), places)
-        };
-        let mut by_pool: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
-        for (o, offer) in work.offers.iter().enumerate() {
-            if let Some(domain) = map.of_new(offer.kind) {
-                by_pool.entry((domain, offer.pool)).or_default().push(o);
-            }
-        }
-        map.of_offer = vec![None; work.offers.len()];
-        for ((domain, pool), offers) in by_pool {
-            for &o in &offers {
-                map.of_offer[o] = Some(map.pools.len());
-            }
-            map.pools.push(Slot {
-                domain,
-                pool,
-                offers,
-            });
-        }
-        map
-    }
-
-    fn of(locality: Locality, domains: Vec<Domain>, of_kind: Vec<Option<usize>>) -> Self {
+impl<'a> Round<'a> {
+    fn new(work: &Work<'a>, would: bool) -> Self {
         Self {
+            maps: BTreeMap::new(),
+            log: Log::new(work),
+            would,
+            kinds: BTreeMap::new(),
+            looks: Vec::new(),
+            evers: Vec::new(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// The kind of a gang; its map and its look are there and up to date afterwards.
+    fn kind(&mut self, work: &Work<'a>, class: usize, locality: Locality) -> usize {
+        let unit = &work.input.classes[class];
+        let own = (unit.constraints.max_per_node > 0).then_some(class);
+        let key = (
             locality,
-            domains,
-            of_kind,
-            pools: Vec::new(),
-            of_offer: Vec::new(),
+            &unit.unit,
+            unit.whole_node,
+            &unit.constraints,
+            own,
+        );
+        let next = self.kinds.len();
+        let kind = *self.kinds.entry(key).or_insert(next);
+        if kind == next {
+            self.looks.push(None);
+            self.evers.push(None);
+            self.failed.push(None);
         }
+        let maps = &mut self.maps;
+        let map = &*maps
+            .entry(locality)
+            .or_insert_with(|| Map::new(work, locality));
+        match &mut self.looks[kind] {
+            Some(look) => look.update(work, map, &self.log),
+            look => *look = Some(Look::new(work, map, class, self.would, &self.log)),
+        }
+        kind
     }
 
-    /// The domain of an existing or coming node.
-    fn of_bin(&self, bin: usize, kind: usize) -> Option<usize> {
-        if self.locality == Locality::Node {
-            Some(bin)
-        } else {
-            self.of_kind[kind]
-        }
+    fn ways<'w, 'q>(
+        &'w self,
+        work: &'w Work<'a>,
+        kind: usize,
+        ask: Ask<'q>,
+        home: &'w BTreeSet<Domain>,
+    ) -> Option<Ways<'w, 'a, 'q>> {
+        let gang = work.input.classes[ask.class].gang.as_ref()?;
+        let map = self.maps.get(&gang.locality)?;
+        let look = self.looks[kind].as_ref()?;
+        Some(Ways::new(work, map, look, ask, home))
     }
 
-    /// The domain of a new node.
-    fn of_new(&self, kind: usize) -> Option<usize> {
-        if self.locality == Locality::Node {
-            Some(self.domains.len() - 1)
-        } else {
-            self.of_kind[kind]
-        }
+    fn ever(&mut self, work: &Work<'a>, kind: usize, class: usize) -> Rc<Could> {
+        self.evers[kind]
+            .get_or_insert_with(|| Rc::new(could_ever(work, class)))
+            .clone()
     }
 }
 
-/// Places gangs, in the order given (age, index), on real supply or, in the second phase, wholly in observed pools.
-pub(super) fn place(work: &mut Work<'_>, gangs: &[usize], would: bool, holders: &mut Holders) {
-    let mut maps: BTreeMap<Locality, Map> = BTreeMap::new();
-    for &class in gangs {
-        if work.open[class] == 0 {
-            continue;
+impl Gangs {
+    /// Places the minimum of gangs, in the order given (age, index), on real supply or, in the second phase, wholly in
+    /// observed pools.
+    pub fn place(&mut self, work: &mut Work<'_>, gangs: &[usize], would: bool) {
+        let mut round = Round::new(work, would);
+        for &class in gangs {
+            let input = work.input;
+            let Some(gang) = &input.classes[class].gang else {
+                continue;
+            };
+            let need = gang.min.saturating_sub(gang.assigned);
+            if work.open[class] == 0 || self.whole.contains_key(&class) {
+                continue;
+            }
+            let home = homes(work, class, gang);
+            if need == 0 && gang.assigned > 0 {
+                self.since_before(work, &mut round, class, gang, &home);
+                continue;
+            }
+            self.one(work, &mut round, class, gang, need.max(1), &home);
         }
-        let input = work.input;
-        let Some(gang) = &input.classes[class].gang else {
-            continue;
-        };
-        let map = maps
-            .entry(gang.locality)
-            .or_insert_with(|| Map::new(work, gang.locality));
-        let home = homes(work, class, gang);
-        let ledger = work.ledger.clone();
+    }
+
+    fn one<'a>(
+        &mut self,
+        work: &mut Work<'a>,
+        round: &mut Round<'a>,
+        class: usize,
+        gang: &Gang,
+        need: u32,
+        home: &BTreeSet<Domain>,
+    ) {
+        let kind = round.kind(work, class, gang.locality);
+        let would = round.would;
+        // Nothing is freed within a round: what could not be had for one cannot be had for another.
+        let known = round.failed[kind]
+            .as_ref()
+            .filter(|(least, _)| home.is_empty() && *least <= need)
+            .map(|(_, short)| short.clone());
+        let open = work.open[class];
         let ask = Ask {
             class,
-            need: gang.min.saturating_sub(gang.assigned),
-            want: work.open[class],
+            need,
+            want: need.min(open),
+            reach: open,
             would,
-            ledger: &ledger,
+            ledger: &work.ledger.clone(),
         };
-        let ways = Ways::new(work, map, ask, &home);
-        if let Some(best) = ways.whole(ask.need.max(1), |_| true) {
-            apply(work, class, &best);
-        } else if !would {
-            let ever = could_ever(work, class);
-            let best = ways.most();
-            let outlook = hold::Outlook {
-                could: best.map_or(0, |(units, _)| units),
-                place: best.map_or_else(String::new, |(_, domain)| name(work, domain)),
-                hope: ways.hope(|domain| ever.holds(domain, gang.min.max(1))),
-                ever,
-            };
-            hold::short(work, map, ask, gang, outlook, &home, holders);
+        let best = match (&known, round.ways(work, kind, ask, home)) {
+            (None, Some(ways)) => ways.whole(need, |_| true),
+            _ => None,
+        };
+        if let Some(best) = best {
+            let confirmed = best.confirmed(work);
+            apply(work, &mut round.log, class, &best);
+            if !confirmed && !would && home.is_empty() {
+                let since = gang.holding_since;
+                self.insure(work, round, (class, kind), &best.domain, since);
+            }
+            self.whole.insert(class, best.domain);
+            return;
         }
+        if would {
+            return;
+        }
+        let ever = round.ever(work, kind, class);
+        let again = known.is_some();
+        let short = known.unwrap_or_else(|| {
+            let best = round
+                .ways(work, kind, ask, home)
+                .and_then(|ways| ways.most().map(|(n, d)| (n, name(work, d))));
+            let (could, place) = best.unwrap_or_default();
+            Short { could, place }
+        });
+        if home.is_empty() {
+            let slot = round.failed[kind].get_or_insert_with(|| (need, short.clone()));
+            slot.0 = slot.0.min(need);
+        }
+        let case = hold::Case {
+            class,
+            kind,
+            gang,
+            need,
+            home,
+            short,
+            ever,
+            again,
+        };
+        self.short(work, round, &case);
+    }
+}
+
+impl Try {
+    /// All of it is on nodes that take work or that we cordoned ourselves.
+    fn confirmed(&self, work: &Work<'_>) -> bool {
+        let there = |(b, _): &(usize, u32)| work.bins[*b].tier != Tier::Coming;
+        self.placed == self.fitted && self.fits.iter().all(there)
     }
 }
 
@@ -178,80 +248,20 @@ fn late(work: &Work<'_>, fits: &[(usize, u32)]) -> usize {
     tiers.max().unwrap_or(0)
 }
 
-fn apply(work: &mut Work<'_>, class: usize, t: &Try) {
+fn apply(work: &mut Work<'_>, log: &mut Log, class: usize, t: &Try) {
     let unit = &work.input.classes[class];
     for (b, n) in &t.fits {
         work.bins[*b].take(unit, class, *n, false);
+        log.took(*b);
     }
     work.forget_full(t.fits.len());
     work.open[class] -= t.fitted;
     if let Some(packing) = &t.packing {
         let rest = work.open[class];
+        for group in packing.groups.iter().filter(|g| g.units(class) > 0) {
+            log.grew(group.offer);
+        }
         grow::commit(work, &[class], packing.clone());
         work.open[class] = rest - (t.placed - t.fitted);
-    }
-}
-
-/// Domains that the gang's assigned units are in; empty when it is free to choose.
-fn homes(work: &Work<'_>, class: usize, gang: &Gang) -> BTreeSet<Domain> {
-    let mut home = BTreeSet::new();
-    let Source::Request(name) = &work.input.classes[class].source else {
-        return home;
-    };
-    if gang.assigned == 0 || gang.locality == Locality::Any {
-        return home;
-    }
-    for bin in &work.bins {
-        let held = match bin.at {
-            At::Node(n) => holds(&work.input.nodes[n].reserved, name),
-            At::Coming(l, _) => work.input.launches[l]
-                .reserved
-                .iter()
-                .any(|(r, _)| r == name),
-        };
-        if held {
-            home.extend(domain_of(work, bin.kind, Some(bin.at), gang.locality));
-        }
-    }
-    home
-}
-
-fn holds(reserved: &[crate::model::Reserved], name: &RequestName) -> bool {
-    reserved.iter().any(|r| r.request == *name)
-}
-
-/// The domain of a place; none when it is not known.
-fn domain_of(work: &Work<'_>, kind: usize, at: Option<At>, locality: Locality) -> Option<Domain> {
-    let place = &work.kinds[kind];
-    Some(match locality {
-        Locality::Any => Domain::Any,
-        Locality::Site => Domain::Site(place.site?.to_string()),
-        Locality::Zone if place.zone.is_empty() => return None,
-        Locality::Zone => Domain::Zone(place.site?.to_string(), place.zone.to_owned()),
-        Locality::Pool => Domain::Pool(*work.pool_index.get(place.pool?)?),
-        Locality::Node => match at {
-            Some(at) => Domain::Node(work.bins.iter().position(|b| b.at == at)?),
-            None => Domain::NewNode,
-        },
-    })
-}
-
-/// A domain in words.
-pub(super) fn name(work: &Work<'_>, domain: &Domain) -> String {
-    match domain {
-        Domain::Any => "the whole fleet".to_owned(),
-        Domain::Site(site) => format!("site {site}"),
-        Domain::Zone(site, zone) if site == zone => format!("site {site}"),
-        Domain::Zone(site, zone) => format!("zone {zone} of {site}"),
-        Domain::Pool(p) => format!("pool {}", work.input.pools[*p].id),
-        Domain::Node(b) => bin_name(work, &work.bins[*b]),
-        Domain::NewNode => "one new node".to_owned(),
-    }
-}
-
-fn bin_name(work: &Work<'_>, bin: &Bin) -> String {
-    match bin.at {
-        At::Node(n) => format!("node {}", work.input.nodes[n].name),
-        At::Coming(l, _) => format!("launch {}", work.input.launches[l].id),
     }
 }

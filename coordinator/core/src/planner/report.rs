@@ -191,6 +191,29 @@ fn launches(
             plan.actions.push(launch);
         }
     }
+    cost.saturating_add(elsewhere(work, plan, done))
+}
+
+/// Launches for gangs that have a part in another place: their units have no runs yet. Returns their cost per hour.
+fn elsewhere(work: &Work<'_>, plan: &mut Plan, done: &mut Done) -> u64 {
+    let mut cost: u64 = 0;
+    for ((o, class), (count, place)) in &work.elsewhere {
+        let offer = &work.offers[*o];
+        let unit = &work.input.classes[*class];
+        plan.actions.push(Action::Launch {
+            pool: work.input.pools[offer.pool].id.clone(),
+            offering: offer.id.clone(),
+            count: *count,
+            for_demand: *count,
+            reason: Reason::AsksElsewhere {
+                source: unit.source.clone(),
+                units: unit.gang.as_ref().map_or(0, |g| g.min),
+                place: place.clone(),
+            },
+        });
+        *done.launched.entry(offer.pool).or_insert(0) += count;
+        cost = cost.saturating_add(offer.price.saturating_mul(u64::from(*count)));
+    }
     cost
 }
 

@@ -96,6 +96,8 @@ pub(super) struct Work<'a> {
     pub bin_of_node: BTreeMap<usize, usize>,
     /// Nodes asked for as probes, per offer.
     pub probes: BTreeMap<usize, u32>,
+    /// Nodes asked for a gang that has a part in another place, per offer and class: how many, and where.
+    pub elsewhere: BTreeMap<(usize, usize), (u32, String)>,
     /// Nodes uncordoned for standing targets.
     pub kept_standing: BTreeSet<usize>,
     /// Nodes without demand that must stay free (headroom), with the reason that is said of them.
@@ -160,6 +162,7 @@ impl<'a> Work<'a> {
             open: input.classes.iter().map(|c| c.count).collect(),
             bin_of_node: BTreeMap::new(),
             probes: BTreeMap::new(),
+            elsewhere: BTreeMap::new(),
             kept_standing: BTreeSet::new(),
             kept_free: BTreeMap::new(),
             notes: BTreeMap::new(),

@@ -8,7 +8,9 @@ use super::supply::{At, Tier, growth_stop};
 pub(super) fn stand(work: &mut Work<'_>) {
     let mut opened = vec![0_u32; work.input.pools.len()];
     let groups = work.groups.iter().map(|g| (g.offer, g.nodes));
-    for (o, n) in groups.chain(work.probes.iter().map(|(o, n)| (*o, *n))) {
+    let probes = work.probes.iter().map(|(o, n)| (*o, *n));
+    let elsewhere = work.elsewhere.iter().map(|((o, _), (n, _))| (*o, *n));
+    for (o, n) in groups.chain(probes).chain(elsewhere) {
         let sum = &mut opened[work.offers[o].pool];
         *sum = sum.saturating_add(n);
     }

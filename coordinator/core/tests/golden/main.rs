@@ -32,6 +32,8 @@ cases! {
     sc_36_own_machines_first_then_burst => "sc_36",
     sc_42_at_the_maximum_with_own_cordons => "sc_42",
     sc_47_gang_with_partial_capacity => "sc_47",
+    sc_47_hold_over => "sc_47_over",
+    sc_47_placed_by_a_scheduler => "sc_47_scheduler",
     sc_50_quota_of_twenty_nine => "sc_50",
     sc_53_uncordon_before_launching => "sc_53",
     sc_55_say_why => "sc_55",

@@ -567,6 +567,9 @@ impl World {
             let mut node: NodeInput =
                 fleet::node(&self.input, &format!("{id}-{n}"), launch.pool.as_str());
             node.offering = Some(launch.offering.clone());
+            let offerings = self.input.pools.iter().flat_map(|p| &p.offerings);
+            let given = { offerings }.find(|o| o.id == launch.offering);
+            node.zone = given.map(|o| o.zone.clone()).unwrap_or_default();
             self.input.nodes.push(node);
         }
         self.input.nodes.sort_by(|a, b| a.id.cmp(&b.id));

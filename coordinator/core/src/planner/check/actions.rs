@@ -1,13 +1,14 @@
 //! Actions: what is undone is ours (I7), what is bought is within limits and not bought twice (I3, I4, I11, I12). What is
 //! removed: see `removals`.
 
+use super::cheapest::Rooms;
 use super::facts::Facts;
 use super::names;
 use super::removals;
 use super::{Culprit, Violation};
 use crate::model::{
-    Action, Busy, Cordon, FailureKind, Lifecycle, Mode, NodeId, NodeInput, NodeOutcome, OfferingId,
-    PoolId, PoolInput, Reason, Stop,
+    Action, Busy, Cordon, FailureKind, Lifecycle, Mode, NodeId, NodeInput, OfferingId, PoolId,
+    PoolInput, Reason, Stop,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,8 @@ pub(super) struct Tally<'a> {
     asked: BTreeMap<&'a OfferingId, u64>,
     cost: u128,
     gpus: u64,
+    /// Once something is bought.
+    rooms: Option<Rooms<'a>>,
     pub removed: BTreeMap<&'a PoolId, u64>,
     /// Of them those that counted as staying.
     pub sound: BTreeMap<&'a PoolId, u64>,
@@ -186,7 +189,8 @@ fn launch<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, ask: &Ask<'a>) -> Ver
         "more for demand than in all".to_owned()
     })?;
     once(facts, pool, ask)?;
-    cheapest(facts, ask)?;
+    let rooms = tally.rooms.get_or_insert_with(|| Rooms::new(facts));
+    rooms.cheapest(facts, ask.index)?;
     tally.cost = cost;
     tally.gpus = gpus;
     *tally.launched.entry(id).or_insert(0) += n;
@@ -224,8 +228,9 @@ fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict
     let index = u32::try_from(ask.index).unwrap_or(u32::MAX);
     let carrying = facts.on_new.range((index, 0)..=(index, u32::MAX)).count() as u64;
     let probe = matches!(ask.reason, Reason::Probe { .. });
+    let elsewhere = for_gang(facts, ask);
     ensure(
-        probe || carrying == u64::from(ask.for_demand),
+        probe || elsewhere || carrying == u64::from(ask.for_demand),
         names::I4,
         || {
             format!(
@@ -260,7 +265,7 @@ fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict
                 && matches!(n.busy, Busy::Idle { .. })
                 && n.reserved.is_empty()
                 && !facts.on_node.contains_key(&n.id)
-                && !held(facts, &n.id)
+                && !facts.held.contains(&n.id)
         })
         .count() as u64;
     let minimum = u64::from(pool.min).saturating_sub(staying);
@@ -273,88 +278,23 @@ fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict
     })
 }
 
-/// The report says that the node is kept for demand that has no run there: a gang's hold.
-fn held(facts: &Facts<'_>, node: &NodeId) -> bool {
-    // What is foreign is called foreign in the report, held or not.
-    let kept = |n: &&NodeOutcome| {
-        n.node == *node
-            && matches!(
-                n.reason,
-                Reason::KeptForDemand { .. } | Reason::KeptForGang { .. } | Reason::Foreign
-            )
+/// Asked for a request whose gang has a part and is not whole, at most a node for each unit of its minimum.
+fn for_gang(facts: &Facts<'_>, ask: &Ask<'_>) -> bool {
+    let Reason::AsksElsewhere { source, .. } = ask.reason else {
+        return false;
     };
-    facts.planned.report.classes.iter().any(|c| c.held > 0)
-        && facts.planned.report.nodes.iter().any(|n| kept(&n))
-}
-
-/// I12: nothing is bought for a unit that still fits on a node that takes work or that we cordoned.
-fn cheapest<'a>(facts: &'a Facts<'a>, ask: &Ask<'a>) -> Verdict {
-    let index = u32::try_from(ask.index).unwrap_or(u32::MAX);
-    let bought: BTreeSet<u32> = facts
-        .on_new
-        .range((index, 0)..=(index, u32::MAX))
-        .flat_map(|(_, runs)| runs.iter().map(|r| r.class))
-        .collect();
-    for at in bought {
-        let Some(class) = facts.input.classes.get(at as usize) else {
-            continue;
-        };
-        if class.gang.is_some() || class.whole_node || class.unit.is_zero() {
-            continue;
-        }
-        for node in facts.nodes.values() {
-            let pool = facts.pool_of(node);
-            let back = Facts::may_uncordon(node)
-                && node.reserved.is_empty()
-                && pool.is_some_and(|p| {
-                    p.mode != Mode::Observe
-                        && !p.stops.iter().any(|s| {
-                            matches!(
-                                s,
-                                Stop::Frozen { .. } | Stop::SiteSilent | Stop::NotOurs { .. }
-                            )
-                        })
-                });
-            let room = if back {
-                Some(node.allocatable.minus(&node.used))
-            } else {
-                facts.room(node)
-            };
-            let Some(mut room) = room else { continue };
-            let mut here = 0;
-            for run in facts.on_node.get(&node.id).into_iter().flatten() {
-                let Some(other) = facts.class(run) else {
-                    continue;
-                };
-                if other.whole_node {
-                    room = crate::model::Resources::default();
-                } else {
-                    room = room.minus(&other.unit.scaled(run.count));
-                }
-                if run.class == at {
-                    here += run.count;
-                }
-            }
-            let most = class.constraints.max_per_node;
-            let fits = class.unit.fits(&room)
-                && (most == 0 || here < most)
-                && facts.node_place(node).allows(&class.constraints)
-                && !held(facts, &node.id);
-            ensure(!fits, names::I12, || {
-                format!("a unit of class {at} still fits on {}", node.id)
-            })?;
-        }
-    }
-    Ok(())
+    facts.input.classes.iter().any(|class| {
+        class.source == *source
+            && class
+                .gang
+                .as_ref()
+                .is_some_and(|g| g.assigned > 0 && g.assigned < g.min && ask.count <= g.min)
+    })
 }
 
 /// Nodes of a pool that count against its maximum.
 fn present(facts: &Facts<'_>, pool: &PoolInput) -> u64 {
-    let nodes = facts
-        .nodes
-        .values()
-        .filter(|n| n.pool.as_ref() == Some(&pool.id) && Facts::exists(n))
-        .count() as u64;
+    let nodes = facts.nodes_of(pool).filter(|n| Facts::exists(n)).count() as u64;
     let coming: u64 = facts
         .input
         .launches
@@ -368,11 +308,7 @@ fn present(facts: &Facts<'_>, pool: &PoolInput) -> u64 {
 /// Cost per hour and GPUs of what a pool has and what comes.
 fn standing(facts: &Facts<'_>, pool: &PoolInput) -> (u128, u64) {
     let (mut cost, mut gpus) = (0, 0);
-    for node in facts
-        .nodes
-        .values()
-        .filter(|n| n.pool.as_ref() == Some(&pool.id) && Facts::exists(n))
-    {
+    for node in facts.nodes_of(pool).filter(|n| Facts::exists(n)) {
         cost += u128::from(node.price.0);
         gpus += u64::from(node.allocatable.gpus);
     }

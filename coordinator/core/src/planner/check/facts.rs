@@ -2,7 +2,7 @@
 
 use crate::model::{
     Action, Busy, Class, Cordon, LaunchId, LaunchInFlight, Lifecycle, NodeId, NodeInput, Offering,
-    OfferingId, PlanInput, Planned, PoolId, PoolInput, Resources, Run, Target,
+    OfferingId, PlanInput, Planned, PoolId, PoolInput, Reason, Resources, Run, Target,
 };
 use crate::planner::matching::Place;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,14 @@ pub(super) struct Facts<'a> {
     pub planned: &'a Planned,
     pub pools: BTreeMap<&'a PoolId, &'a PoolInput>,
     pub nodes: BTreeMap<&'a NodeId, &'a NodeInput>,
+    /// Nodes per pool that a node names, each once.
+    by_pool: BTreeMap<&'a PoolId, Vec<&'a NodeInput>>,
     pub launches: BTreeMap<&'a LaunchId, &'a LaunchInFlight>,
     pub keys: BTreeSet<&'a str>,
     /// Nodes uncordoned by the plan.
     pub uncordoned: BTreeSet<&'a NodeId>,
+    /// Nodes of which the report says that they are kept for demand, maybe without a run: a gang's hold.
+    pub held: BTreeSet<&'a NodeId>,
     /// Runs per existing node.
     pub on_node: BTreeMap<&'a NodeId, Vec<&'a Run>>,
     /// Runs per node of a launch in flight.
@@ -31,6 +35,7 @@ impl<'a> Facts<'a> {
             planned,
             pools: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            by_pool: BTreeMap::new(),
             launches: BTreeMap::new(),
             keys: input
                 .classes
@@ -38,6 +43,7 @@ impl<'a> Facts<'a> {
                 .flat_map(|c| c.constraints.requirements.iter().map(|r| r.key.as_str()))
                 .collect(),
             uncordoned: BTreeSet::new(),
+            held: held(planned),
             on_node: BTreeMap::new(),
             on_coming: BTreeMap::new(),
             on_new: BTreeMap::new(),
@@ -48,6 +54,11 @@ impl<'a> Facts<'a> {
         }
         for node in &input.nodes {
             facts.nodes.entry(&node.id).or_insert(node);
+        }
+        for node in facts.nodes.values() {
+            if let Some(pool) = &node.pool {
+                facts.by_pool.entry(pool).or_default().push(node);
+            }
         }
         for launch in &input.launches {
             facts.launches.entry(&launch.id).or_insert(launch);
@@ -92,11 +103,8 @@ impl<'a> Facts<'a> {
     }
 
     /// Nodes of a pool, each once.
-    pub fn nodes_of(&self, pool: &'a PoolInput) -> impl Iterator<Item = &'a NodeInput> + '_ {
-        self.nodes
-            .values()
-            .copied()
-            .filter(move |n| n.pool.as_ref() == Some(&pool.id))
+    pub fn nodes_of(&self, pool: &PoolInput) -> impl Iterator<Item = &'a NodeInput> + '_ {
+        self.by_pool.get(&pool.id).into_iter().flatten().copied()
     }
 
     /// Room on an existing node before the plan's runs; none when it supplies nothing.
@@ -151,4 +159,17 @@ impl<'a> Facts<'a> {
     pub fn exists(node: &NodeInput) -> bool {
         !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
     }
+}
+
+fn held(planned: &Planned) -> BTreeSet<&NodeId> {
+    let report = &planned.report;
+    let moves = |a: &Action| matches!(a, Action::Release { .. });
+    let some = report.classes.iter().any(|c| c.held > 0) || planned.plan.actions.iter().any(moves);
+    // What is foreign is called foreign in the report, held or not.
+    let kept = |reason: &Reason| match reason {
+        Reason::KeptForDemand { .. } | Reason::KeptForGang { .. } | Reason::Foreign => some,
+        _ => false,
+    };
+    let nodes = report.nodes.iter().filter(|n| kept(&n.reason));
+    nodes.map(|n| &n.node).collect()
 }

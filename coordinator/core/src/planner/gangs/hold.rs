@@ -1,174 +1,213 @@
 //! A gang that cannot be whole now: what it may hold, and for how long; what it gives up; what is probed for it. Called by
-//! `gangs::place` only; `holding` and `kept` also by what explains holds. **Invariant:** nothing is held for a gang that
-//! can never be whole.
+//! `gangs` only; `holding` and `kept` also by what explains holds. **Invariant:** nothing is held for a gang that can
+//! never be whole, and nothing beyond the hold time.
 
-use super::ways::{Ask, Ways};
-use super::{Domain, Holders, Map, name};
-use crate::model::{Gang, Reason, Source};
+use super::ways::Ask;
+use super::{Domain, Gangs, Round, Short, name};
+use crate::model::{Gang, Reason, Source, UnixMs};
 use crate::planner::could::Could;
 use crate::planner::grow::Packing;
 use crate::planner::state::Work;
 use crate::planner::supply::{At, Bin};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-/// What a gang that cannot be whole now may hope for.
-pub(super) struct Outlook {
-    /// Most units that could be had now, and where.
-    pub could: u32,
-    pub place: String,
-    /// Of the domains that could ever hold it, the one that gives most now, on which nodes.
-    pub hope: Option<(Domain, Vec<(usize, u32)>)>,
-    pub ever: Could,
+/// A gang that cannot be whole now.
+pub(super) struct Case<'g> {
+    pub class: usize,
+    pub kind: usize,
+    pub gang: &'g Gang,
+    /// Units that must be placed.
+    pub need: u32,
+    /// Where its assigned units are.
+    pub home: &'g BTreeSet<Domain>,
+    pub short: Short,
+    pub ever: Rc<Could>,
+    /// One like it could not be whole either: nothing more is asked for it.
+    pub again: bool,
 }
 
-/// What becomes of a gang that cannot be whole now.
-pub(super) fn short(
-    work: &mut Work<'_>,
-    map: &Map,
-    ask: Ask<'_>,
-    gang: &Gang,
-    outlook: Outlook,
-    home: &BTreeSet<Domain>,
-    holders: &mut Holders,
-) {
-    let input = work.input;
-    let (class, want) = (ask.class, ask.want);
-    let unit = &input.classes[class];
-    let Outlook {
-        could,
-        place,
-        hope,
-        ever,
-    } = outlook;
-    let least = gang.min.max(1);
-    if ever.never(least) {
-        // `why` says so; what was assigned to it while it was possible is lent.
-        if let (Source::Request(request), true) = (&unit.source, gang.assigned > 0) {
-            let (could, place) = ever
-                .best()
-                .map_or((0, String::new()), |(d, n)| (n, name(work, d)));
-            let reason = Reason::GangNever {
-                min: gang.min,
-                could,
-                place,
-            };
-            work.releases.push((request.clone(), reason));
-        }
-        return;
+impl Case<'_> {
+    /// Since when it holds, if that is for too long.
+    fn over(&self, now: UnixMs) -> Option<UnixMs> {
+        let since = self.gang.holding_since;
+        since.filter(|since| now >= since.after(self.gang.hold))
     }
-    work.note(
-        class,
-        Reason::GangShort {
-            min: gang.min,
-            could: gang.assigned.saturating_add(could),
-            place,
-        },
-    );
-    let over = gang
-        .holding_since
-        .filter(|since| input.now >= since.after(gang.hold));
-    // Its part is given up for a whole elsewhere, or because its time is over.
-    if let (Source::Request(request), true) = (&unit.source, gang.assigned > 0) {
-        let total = gang.assigned.saturating_add(want);
-        let again = Ask {
-            need: gang.min,
-            want: total,
-            would: false,
-            ..ask
+}
+
+impl Gangs {
+    /// What becomes of it.
+    pub(super) fn short<'a>(
+        &mut self,
+        work: &mut Work<'a>,
+        round: &mut Round<'a>,
+        case: &Case<'_>,
+    ) {
+        let input = work.input;
+        let (class, gang) = (case.class, case.gang);
+        let source = &input.classes[class].source;
+        let least = gang.min.max(1);
+        if case.ever.never(least) {
+            // `why` says so; what was assigned to it while it was possible is lent.
+            if let (Source::Request(request), true) = (source, gang.assigned > 0) {
+                let best = case.ever.best().map(|(d, n)| (n, name(work, d)));
+                let (could, place) = best.unwrap_or_default();
+                let reason = Reason::GangNever {
+                    min: gang.min,
+                    could,
+                    place,
+                };
+                work.releases.push((request.clone(), reason));
+            }
+            return;
+        }
+        work.note(
+            class,
+            Reason::GangShort {
+                min: gang.min,
+                could: gang.assigned.saturating_add(case.short.could),
+                place: case.short.place.clone(),
+            },
+        );
+        let over = case.over(input.now);
+        // Its part is given up for a whole elsewhere, or because its time is over.
+        if let (Source::Request(request), true) = (source, gang.assigned > 0) {
+            if self.elsewhere(work, round, case, over.is_some()) {
+                return;
+            }
+            if let Some(since) = over {
+                let reason = Reason::HoldOver { since };
+                work.releases.push((request.clone(), reason.clone()));
+                work.note(class, reason);
+                return;
+            }
+        }
+        // Nothing is held for what only a pool that nobody could read might give.
+        if !case.ever.anywhere(least) {
+            return;
+        }
+        self.hold(work, round, case, over);
+    }
+
+    /// Holds what there is in the domain it can hope for: most that exists or comes, of those where the rest may come
+    /// later.
+    fn hold<'a>(
+        &mut self,
+        work: &mut Work<'a>,
+        round: &mut Round<'a>,
+        case: &Case<'_>,
+        over: Option<UnixMs>,
+    ) {
+        let input = work.input;
+        let (class, gang) = (case.class, case.gang);
+        let ask = case.ask(work);
+        let possible = |domain: &Domain| case.ever.holds(domain, gang.min.max(1));
+        let hope = round
+            .ways(work, case.kind, ask, case.home)
+            .and_then(|ways| ways.hope(possible));
+        let probed = if case.again {
+            None
+        } else {
+            self.probe(work, round, case)
         };
-        let elsewhere =
-            Ways::new(work, map, again, &BTreeSet::new()).whole(gang.min, |d| !home.contains(d));
-        if let (Some(t), false) = (elsewhere, home.is_empty()) {
-            let reason = Reason::WholeElsewhere {
-                place: name(work, &t.domain),
-            };
-            work.releases.push((request.clone(), reason.clone()));
-            work.note(class, reason);
+        let domain = hope
+            .as_ref()
+            .map(|(domain, _)| domain.clone())
+            .or_else(|| case.home.first().cloned())
+            .or(probed);
+        let Some(domain) = domain else { return };
+        if let Some(first) = self.holders.get(&domain) {
+            let source = input.classes[*first].source.clone();
+            work.note(class, Reason::GangWaitsForGang { source });
             return;
         }
         if let Some(since) = over {
-            let reason = Reason::HoldOver { since };
-            work.releases.push((request.clone(), reason.clone()));
-            work.note(class, reason);
+            work.note(class, Reason::HoldOver { since });
             return;
         }
-    }
-    // The domain it can hope for: most that exists or comes, of those where the rest may come later. Nothing is held
-    // for what only a pool that nobody could read might give.
-    if !ever.anywhere(least) {
-        return;
-    }
-    let probed = probe(work, map, ask, home, holders);
-    let domain = hope
-        .as_ref()
-        .map(|(domain, _)| domain.clone())
-        .or_else(|| home.first().cloned())
-        .or(probed);
-    let Some(domain) = domain else { return };
-    match holders.get(&domain) {
-        Some(first) => {
-            let source = input.classes[*first].source.clone();
-            work.note(class, Reason::GangWaitsForGang { source });
+        let fits = hope.map(|(_, fits)| fits).unwrap_or_default();
+        let units = take(work, round, class, &fits);
+        let units = gang.assigned.saturating_add(units);
+        if units > 0 {
+            let until = gang.holding_since.unwrap_or(input.now).after(gang.hold);
+            work.note(class, Reason::GangHolds { units, until });
         }
-        None => match over {
-            Some(since) => work.note(class, Reason::HoldOver { since }),
-            None => {
-                let fits = hope.map(|(_, fits)| fits).unwrap_or_default();
-                work.holds |= !fits.is_empty();
-                for (b, n) in &fits {
-                    work.bins[*b].take(unit, class, *n, true);
-                }
-                let units = gang
-                    .assigned
-                    .saturating_add(fits.iter().map(|(_, n)| *n).sum());
-                if units > 0 {
-                    let until = gang.holding_since.unwrap_or(input.now).after(gang.hold);
-                    work.note(class, Reason::GangHolds { units, until });
-                }
-                holders.insert(domain, class);
+        self.holders.insert(domain, class);
+    }
+
+    /// If the gang could be whole but for the ration of offerings that failed and are due: asks for the ration of one
+    /// such way, as a probe. Only for the first gang of the domain and once per kind, so asks stay bounded (I11).
+    fn probe<'a>(&self, work: &mut Work<'a>, round: &Round<'a>, case: &Case<'_>) -> Option<Domain> {
+        let mut open = work.ledger.clone();
+        let mut due = false;
+        for (i, offer) in work.offers.iter().enumerate() {
+            if offer.probe.is_some()
+                && offer.closed.is_none()
+                && work.ledger.room(&work.offers, i) > 0
+            {
+                open.offer[i] = u32::MAX;
+                due = true;
             }
-        },
+        }
+        if !due {
+            return None;
+        }
+        let ask = Ask {
+            ledger: &open,
+            ..case.ask(work)
+        };
+        let ways = round.ways(work, case.kind, ask, case.home)?;
+        let best = ways.whole(case.need, |d| !self.holders.contains_key(d))?;
+        let asks: BTreeMap<usize, u32> =
+            best.packing
+                .iter()
+                .flat_map(Packing::offers)
+                .fold(BTreeMap::new(), |mut m, (o, n)| {
+                    *m.entry(o).or_insert(0) += n;
+                    m
+                });
+        for (offer, nodes) in asks {
+            let n = work.ledger.room(&work.offers, offer).min(nodes);
+            if work.offers[offer].probe.is_some() && n > 0 {
+                work.ledger.take(&work.offers, offer, n);
+                *work.probes.entry(offer).or_insert(0) += n;
+            }
+        }
+        Some(best.domain)
     }
 }
 
-/// If the gang could be whole but for the ration of offerings that failed and are due: asks for the ration of one such
-/// way, as a probe. Only for the first gang of the domain, so asks stay bounded (I11).
-fn probe(
+impl Case<'_> {
+    /// All of what it still wants, on what is left.
+    pub(super) fn ask<'w>(&self, work: &'w Work<'_>) -> Ask<'w> {
+        let open = work.open[self.class];
+        Ask {
+            class: self.class,
+            need: self.need,
+            want: open,
+            reach: open,
+            would: false,
+            ledger: &work.ledger,
+        }
+    }
+}
+
+/// Holds units on these nodes; returns how many.
+pub(super) fn take(
     work: &mut Work<'_>,
-    map: &Map,
-    ask: Ask<'_>,
-    home: &BTreeSet<Domain>,
-    holders: &Holders,
-) -> Option<Domain> {
-    let mut open = work.ledger.clone();
-    for (i, offer) in work.offers.iter().enumerate() {
-        if offer.probe.is_some() && offer.closed.is_none() && work.ledger.room(&work.offers, i) > 0
-        {
-            open.offer[i] = u32::MAX;
-        }
+    round: &mut Round<'_>,
+    class: usize,
+    fits: &[(usize, u32)],
+) -> u32 {
+    let unit = &work.input.classes[class];
+    work.holds |= !fits.is_empty();
+    let mut units = 0;
+    for (b, n) in fits {
+        work.bins[*b].take(unit, class, *n, true);
+        round.log.took(*b);
+        units += n;
     }
-    let ask = Ask {
-        would: false,
-        ledger: &open,
-        ..ask
-    };
-    let best = Ways::new(work, map, ask, home).whole(ask.need, |d| !holders.contains_key(d))?;
-    let asks: BTreeMap<usize, u32> =
-        best.packing
-            .iter()
-            .flat_map(Packing::offers)
-            .fold(BTreeMap::new(), |mut m, (o, n)| {
-                *m.entry(o).or_insert(0) += n;
-                m
-            });
-    for (offer, nodes) in asks {
-        let n = work.ledger.room(&work.offers, offer).min(nodes);
-        if work.offers[offer].probe.is_some() && n > 0 {
-            work.ledger.take(&work.offers, offer, n);
-            *work.probes.entry(offer).or_insert(0) += n;
-        }
-    }
-    Some(best.domain)
+    units
 }
 
 /// Gangs that hold a bin in part: what this plan holds for them, and what is assigned to them while they are not whole.

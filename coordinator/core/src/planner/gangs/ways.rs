@@ -1,43 +1,52 @@
 //! The ways in which a gang could be placed, each with a bound on how good it can be, so that only the few that may win
 //! are packed: a fleet has hundreds of pools. Called by `gangs`; changes nothing.
 
-use super::{Domain, Map, Try, rating};
-use crate::model::{Class, Locality};
+use super::domain::Domain;
+use super::look::{Growing, Look};
+use super::map::Map;
+use super::{Try, rating};
+use crate::model::Locality;
 use crate::planner::grow::{self, Packing};
 use crate::planner::ledger::Ledger;
 use crate::planner::offers::Offer;
-use crate::planner::packing::room_in;
 use crate::planner::state::Work;
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 
-/// What is asked: a gang's class, how many units at least and at most, on what, within which limits.
+/// What is asked: a gang's class, how many units at least and how many now, on what, within which limits.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'q> {
     pub class: usize,
+    /// With less it is not whole.
     pub need: u32,
+    /// Units to place now.
     pub want: u32,
+    /// Units that it would like to have in the end: domains with room for more of them come first.
+    pub reach: u32,
     pub would: bool,
     pub ledger: &'q Ledger,
 }
 
-/// Less is better; the last part is the order in which ways were found.
-type Bound = ((u32, u64, u32, usize, usize), usize);
+/// Less is better: (units out of reach, units short, cost, nodes, how late in the order of use, domain), and last the
+/// order in which ways are found.
+type Bound = ((u32, u32, u64, u32, usize, usize), usize);
 
 /// Where the units that do not fit are to go.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 enum Growth {
     Nowhere,
+    /// Index in the look's growing pools.
     Pool(usize),
-    /// In all of them together; only when no single one is enough.
-    Pools(Rc<BTreeSet<usize>>),
+    /// In these growing pools together.
+    Pools(usize, usize),
     NewNode,
 }
 
 /// One domain's nodes, with growth in one pool, in several, or none.
 struct Way {
     domain: usize,
-    fits: Rc<Vec<(usize, u32)>>,
+    /// Index in the look's spans.
+    span: Option<usize>,
     fitted: u32,
     growth: Growth,
     /// Never better than this.
@@ -46,238 +55,203 @@ struct Way {
     most: u32,
 }
 
-/// What a pool of a domain can give a class: open room, then new nodes.
-struct Room {
-    /// Entry in the map's pools.
-    slot: usize,
-    open: u32,
-}
-
 /// All ways of one gang.
 pub(super) struct Ways<'w, 'a, 'q> {
     work: &'w Work<'a>,
     map: &'w Map,
+    look: &'w Look,
     ask: Ask<'q>,
-    all: Vec<Way>,
+    home: &'w BTreeSet<Domain>,
 }
 
 impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
-    /// Looks once over nodes, open groups and offers. `home`: only there; empty: anywhere.
-    pub fn new(work: &'w Work<'a>, map: &'w Map, ask: Ask<'q>, home: &BTreeSet<Domain>) -> Self {
-        let welcome: Vec<bool> = map
-            .domains
-            .iter()
-            .map(|d| home.is_empty() || home.contains(d))
-            .collect();
-        let mut ways = Self {
+    /// `home`: only there; empty: anywhere.
+    pub fn new(
+        work: &'w Work<'a>,
+        map: &'w Map,
+        look: &'w Look,
+        ask: Ask<'q>,
+        home: &'w BTreeSet<Domain>,
+    ) -> Self {
+        Self {
             work,
             map,
+            look,
             ask,
-            all: Vec::new(),
-        };
-        let mut found = ways.fitting(&welcome);
-        let rooms = ways.rooms(&welcome);
-        for room in &rooms {
-            found.entry(map.pools[room.slot].domain).or_default();
+            home,
         }
-        let mut rooms = rooms.as_slice();
-        for (domain, (fits, fitted)) in found {
-            let fits = Rc::new(fits);
-            // Both are in the order of domains.
-            let own = rooms
-                .iter()
-                .take_while(|room| map.pools[room.slot].domain == domain)
-                .count();
-            let (pools, others) = rooms.split_at(own);
-            rooms = others;
-            if fitted < ask.want && !pools.is_empty() {
-                ways.growing(domain, &fits, fitted, pools);
+    }
+
+    fn welcome(&self, domain: usize) -> bool {
+        self.home.is_empty() || self.home.contains(&self.map.domains[domain])
+    }
+
+    /// All ways that may give at least so many units, in one of the domains that `may` allows.
+    fn all(&self, least: u32, may: impl Fn(&Domain) -> bool) -> Vec<Way> {
+        let look = self.look;
+        let mut ways = Vec::new();
+        let (mut s, mut g) = (0, 0);
+        // Both are in the order of domains.
+        while s < look.spans.len() || g < look.growing.len() {
+            let of_span = look.spans.get(s).map_or(usize::MAX, |span| span.domain);
+            let of_pool = look.growing.get(g).map_or(usize::MAX, |pool| pool.domain);
+            let domain = of_span.min(of_pool);
+            let span = (of_span == domain).then_some(s);
+            s += usize::from(span.is_some());
+            let from = g;
+            while look.growing.get(g).is_some_and(|p| p.domain == domain) {
+                g += 1;
             }
-            ways.add(domain, fits, fitted, Growth::Nowhere, (0, 0), fitted);
+            if self.welcome(domain) && may(&self.map.domains[domain]) {
+                self.add(&mut ways, least, domain, span, from..g);
+            }
         }
         ways
     }
 
-    fn unit(&self) -> &'a Class {
-        &self.work.input.classes[self.ask.class]
-    }
-
-    /// Units per existing node, by domain; nodes in order of use.
-    fn fitting(&self, welcome: &[bool]) -> BTreeMap<usize, (Vec<(usize, u32)>, u32)> {
-        let (work, ask, unit) = (self.work, self.ask, self.unit());
-        let mut found: BTreeMap<usize, (Vec<(usize, u32)>, u32)> = BTreeMap::new();
-        for &b in work.order_for(ask.class) {
-            let bin = &work.bins[b];
-            if bin.free.gpus < unit.unit.gpus
-                || bin.would != ask.would
-                || !work.matches(ask.class, bin.kind)
-            {
-                continue;
+    fn add(
+        &self,
+        ways: &mut Vec<Way>,
+        least: u32,
+        domain: usize,
+        span: Option<usize>,
+        pools: std::ops::Range<usize>,
+    ) {
+        let Ask { want, reach, .. } = self.ask;
+        let units = span.map_or(0, |s| self.look.spans[s].units);
+        let have = |most: u32| u32::try_from(units.min(u64::from(most))).unwrap_or(most);
+        let fitted = have(want);
+        let growing = &self.look.growing[pools.clone()];
+        let new_node = self.map.domains[domain] == Domain::NewNode;
+        let wide = reach - have(reach);
+        let far = if reach == want || new_node {
+            0
+        } else {
+            wide - self.capacity(growing, wide)
+        };
+        let late = span
+            .and_then(|s| self.look.first(&self.look.spans[s]))
+            .map_or(0, |b| self.work.bins[b].tier as usize);
+        let mut push = |growth: Growth, (cost, nodes): (u64, u32), most: u32| {
+            if most >= least {
+                let short = want - most.min(want);
+                ways.push(Way {
+                    domain,
+                    span,
+                    fitted,
+                    growth,
+                    bound: ((far, short, cost, nodes, late, domain), ways.len()),
+                    most,
+                });
             }
-            let Some(domain) = self.map.of_bin(b, bin.kind).filter(|d| welcome[*d]) else {
-                continue;
-            };
-            let n = bin.times(unit, ask.class);
-            if n > 0 {
-                let (fits, fitted) = found.entry(domain).or_default();
-                let n = n.min(ask.want - *fitted);
-                if n > 0 {
-                    fits.push((b, n));
-                    *fitted += n;
+        };
+        if fitted < want && !growing.is_empty() {
+            if new_node {
+                push(Growth::NewNode, (0, 0), want);
+            } else {
+                let rest = want - fitted;
+                for (at, pool) in growing.iter().enumerate() {
+                    let (least, most) = self.bound(std::slice::from_ref(pool), rest);
+                    push(Growth::Pool(pools.start + at), least, fitted + most);
+                }
+                if growing.len() > 1 {
+                    let (least, most) = self.bound(growing, rest);
+                    push(Growth::Pools(pools.start, pools.end), least, fitted + most);
                 }
             }
         }
-        found
+        push(Growth::Nowhere, (0, 0), fitted);
     }
 
-    /// What can still be had, by domain and pool; only where something can.
-    fn rooms(&self, welcome: &[bool]) -> Vec<Room> {
-        let (work, ask, map) = (self.work, self.ask, self.map);
-        let mut open = vec![0_u32; map.pools.len()];
-        for group in &work.groups {
-            if let Some(slot) = map.of_offer[group.offer]
-                && work.offers[group.offer].would == ask.would
-            {
-                let here = room_in(work, group, ask.class).saturating_mul(group.nodes);
-                open[slot] = open[slot].saturating_add(here);
+    /// Units that the pools could still take, at most `most`.
+    fn capacity(&self, pools: &[Growing], most: u32) -> u32 {
+        let mut sum: u32 = 0;
+        for pool in pools {
+            sum = sum.saturating_add(pool.open);
+            for (o, times) in &pool.offers {
+                let room = self.ask.ledger.room(&self.work.offers, *o);
+                sum = sum.saturating_add(times.saturating_mul(room));
+            }
+            if sum >= most {
+                return most;
             }
         }
-        let has_offer = |slot: &usize| self.offers(*slot).next().is_some();
-        (0..map.pools.len())
-            .filter(|slot| welcome[map.pools[*slot].domain])
-            .filter(has_offer)
-            .map(|slot| Room {
-                slot,
-                open: open[slot],
-            })
-            .collect()
-    }
-
-    /// Offers of a pool in a domain that may be asked now and match.
-    fn offers(&self, slot: usize) -> impl Iterator<Item = usize> + '_ {
-        let (work, ask) = (self.work, self.ask);
-        let all = self.map.pools[slot].offers.iter().copied();
-        all.filter(move |o| {
-            let offer = &work.offers[*o];
-            offer.would == ask.would
-                && work.matches(ask.class, offer.kind)
-                && ask.ledger.room(&work.offers, *o) > 0
-        })
-    }
-
-    /// Growth in each single pool of the domain; in all together only if none of them is enough.
-    fn growing(
-        &mut self,
-        domain: usize,
-        fits: &Rc<Vec<(usize, u32)>>,
-        fitted: u32,
-        pools: &[Room],
-    ) {
-        if self.map.domains[domain] == Domain::NewNode {
-            let most = self.ask.want;
-            self.add(domain, fits.clone(), fitted, Growth::NewNode, (0, 0), most);
-            return;
-        }
-        let units = self.ask.want - fitted;
-        for room in pools {
-            let (least, most) = self.bound(std::slice::from_ref(room), units);
-            let growth = Growth::Pool(self.map.pools[room.slot].pool);
-            self.add(domain, fits.clone(), fitted, growth, least, fitted + most);
-        }
-        if pools.len() > 1 {
-            let (least, most) = self.bound(pools, units);
-            let names = pools.iter().map(|room| self.map.pools[room.slot].pool);
-            let growth = Growth::Pools(Rc::new(names.collect()));
-            self.add(domain, fits.clone(), fitted, growth, least, fitted + most);
-        }
+        sum
     }
 
     /// The least cost and nodes for so many units, and the most units that there is room for.
-    fn bound(&self, rooms: &[Room], units: u32) -> ((u64, u32), u32) {
-        let (work, unit) = (self.work, self.unit());
-        let open = rooms
-            .iter()
-            .fold(0_u32, |sum, room| sum.saturating_add(room.open));
+    fn bound(&self, pools: &[Growing], units: u32) -> ((u64, u32), u32) {
+        let offers = &self.work.offers;
+        let open = pools.iter().fold(0_u32, |n, p| n.saturating_add(p.open));
         let rest = units.saturating_sub(open);
         if rest == 0 {
             return ((0, 0), units);
         }
-        let mut new = 0_u32;
-        let mut most_each = 0;
-        let mut cost = u64::MAX;
-        let mut offers = rooms
-            .iter()
-            .flat_map(|room| self.offers(room.slot))
-            .peekable();
-        let mut single = true;
-        while let Some(o) = offers.next() {
-            single &= offers.peek().is_none();
-            let offer = &work.offers[o];
-            let times = offer.times(unit);
-            if times == 0 {
-                continue;
-            }
-            let nodes = self.ask.ledger.room(&work.offers, o);
-            new = new.saturating_add(times.saturating_mul(nodes));
-            most_each = most_each.max(times);
-            let least = if single {
-                offer.price.saturating_mul(u64::from(rest.div_ceil(times)))
-            } else {
-                // A node of another kind may carry the last ones: by the unit, rounded down.
-                let all = u128::from(offer.price) * u128::from(rest) / u128::from(times);
-                u64::try_from(all).unwrap_or(u64::MAX)
-            };
-            cost = cost.min(least);
+        let rooms = pools.iter().flat_map(|p| &p.offers).filter_map(|(o, n)| {
+            let room = self.ask.ledger.room(offers, *o);
+            (room > 0).then_some((offers[*o].price, *n, room))
+        });
+        if let [_] = pools
+            && pools[0].offers.len() == 1
+        {
+            return single(rooms, rest, units, open);
         }
+        let mut rooms: Vec<(u64, u32, u32)> = rooms.collect();
+        let new = rooms.iter().fold(0_u32, |sum, (_, n, room)| {
+            sum.saturating_add(n.saturating_mul(*room))
+        });
         let most = units.min(open.saturating_add(new));
         if most < units {
             // It cannot be full, and then it opens less: only that it is short is known.
             return ((0, 0), most);
         }
-        ((cost, rest.div_ceil(most_each.max(1))), most)
-    }
-
-    fn add(
-        &mut self,
-        domain: usize,
-        fits: Rc<Vec<(usize, u32)>>,
-        fitted: u32,
-        growth: Growth,
-        (cost, nodes): (u64, u32),
-        most: u32,
-    ) {
-        let short = self.ask.want - most.min(self.ask.want);
-        let late = super::late(self.work, &fits);
-        self.all.push(Way {
-            domain,
-            fits,
-            fitted,
-            growth,
-            bound: ((short, cost, nodes, late, domain), self.all.len()),
-            most,
-        });
+        let each = rooms.iter().map(|r| r.1).max().unwrap_or(1);
+        let alike = rooms.iter().all(|r| r.1 == each);
+        // The cheapest nodes first; where sizes differ a node may carry the last ones in part: by the unit, rounded down.
+        let across = |price: u64, n: u32| u128::from(price) * u128::from(n);
+        rooms.sort_by(|a, b| across(a.0, b.1).cmp(&across(b.0, a.1)));
+        let (mut left, mut cost) = (rest, 0_u64);
+        for (price, n, room) in rooms {
+            if left == 0 {
+                break;
+            }
+            let take = n.saturating_mul(room).min(left);
+            left -= take;
+            let part = if alike {
+                price.saturating_mul(u64::from(take.div_ceil(n)))
+            } else {
+                let all = u128::from(price) * u128::from(take) / u128::from(n);
+                u64::try_from(all).unwrap_or(u64::MAX)
+            };
+            cost = cost.saturating_add(part);
+        }
+        ((cost, rest.div_ceil(each)), most)
     }
 
     /// The best way that gives at least so many units, in one of the domains that `may` allows.
     pub fn whole(&self, least: u32, may: impl Fn(&Domain) -> bool) -> Option<Try> {
-        let mut order: Vec<&Way> = self
-            .all
+        let ways = self.all(least, may);
+        let mut heap: BinaryHeap<Reverse<(Bound, usize)>> = ways
             .iter()
-            .filter(|w| w.most >= least)
-            .filter(|w| may(&self.map.domains[w.domain]))
+            .enumerate()
+            .map(|(at, way)| Reverse((way.bound, at)))
             .collect();
-        order.sort_by_key(|w| w.bound);
         let mut best: Option<(Bound, Try)> = None;
-        for way in order {
-            if best.as_ref().is_some_and(|(have, _)| *have <= way.bound) {
+        while let Some(Reverse((bound, at))) = heap.pop() {
+            if best.as_ref().is_some_and(|(have, _)| *have <= bound) {
                 break;
             }
+            let way = &ways[at];
             let Some(t) = self.attempt(way) else { continue };
             if t.placed < least {
                 continue;
             }
             let (short, cost, nodes, late) = rating(self.work, &t, self.ask.want);
-            let key = ((short, cost, nodes, late, way.domain), way.bound.1);
+            let far = match way.growth {
+                Growth::NewNode => self.ask.reach - t.placed.min(self.ask.reach),
+                _ => bound.0.0,
+            };
+            let key = ((far, short, cost, nodes, late, way.domain), bound.1);
             if best.as_ref().is_none_or(|(have, _)| key < *have) {
                 best = Some((key, t));
             }
@@ -287,12 +261,11 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
 
     /// Most units that any way gives, and where: (units, domain).
     pub fn most(&self) -> Option<(u32, &'w Domain)> {
-        use std::cmp::Reverse;
-        let mut order: Vec<&Way> = self.all.iter().collect();
+        let mut order = self.all(0, |_| true);
         let key = |w: &Way, placed: u32| (placed, w.fitted, Reverse(w.domain));
         order.sort_by_key(|w| Reverse(key(w, w.most)));
         let mut best = None;
-        for way in order {
+        for way in &order {
             if best.is_some_and(|have| have >= key(way, way.most)) {
                 break;
             }
@@ -303,37 +276,46 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
         best.map(|(placed, _, Reverse(domain))| (placed, &self.map.domains[domain]))
     }
 
-    /// Of the domains that `may` allows the one whose existing and coming nodes give most.
+    /// Of the domains that `may` allows the one whose existing and coming nodes give most, and those nodes.
     pub fn hope(&self, may: impl Fn(&Domain) -> bool) -> Option<(Domain, Vec<(usize, u32)>)> {
-        self.all
-            .iter()
-            .filter(|w| matches!(w.growth, Growth::Nowhere) && may(&self.map.domains[w.domain]))
-            .max_by_key(|w| (w.fitted, std::cmp::Reverse(w.domain)))
-            .map(|w| (self.map.domains[w.domain].clone(), w.fits.to_vec()))
+        let most = u64::from(self.ask.want);
+        let all = self.look.spans.iter().filter(|span| span.units > 0);
+        all.filter(|s| self.welcome(s.domain) && may(&self.map.domains[s.domain]))
+            .max_by_key(|s| (s.units.min(most), Reverse(s.domain)))
+            .map(|s| {
+                let domain = self.map.domains[s.domain].clone();
+                (domain, self.look.take(s, self.ask.want))
+            })
     }
 
-    /// Packs it. None: there is no such way, because less is enough or nothing is large enough.
+    /// Packs it. None: there is no such way, because nothing is large enough.
     fn attempt(&self, way: &Way) -> Option<Try> {
-        let units = self.ask.want - way.fitted;
-        let packing = match &way.growth {
+        let mut units = self.ask.want - way.fitted;
+        let packing = match way.growth {
             Growth::Nowhere => None,
-            Growth::NewNode => Some(self.new_node(units)?),
-            Growth::Pool(pool) => Some(self.pack(way.domain, units, &|p| p == *pool)),
-            Growth::Pools(pools) => {
-                let enough = |p: &usize| self.pack(way.domain, units, &|q| q == *p).left[0] == 0;
-                if pools.iter().any(enough) {
-                    return None;
-                }
-                Some(self.pack(way.domain, units, &|p| pools.contains(&p)))
+            Growth::NewNode => {
+                // What is on one node comes to it at once.
+                units = self.ask.reach;
+                Some(self.new_node(units)?)
+            }
+            Growth::Pool(at) => {
+                let only = self.look.growing[at].pool;
+                Some(self.pack(way.domain, units, &|p| p == only))
+            }
+            Growth::Pools(from, to) => {
+                let pools = &self.look.growing[from..to];
+                let among = |p: usize| pools.binary_search_by_key(&p, |g| g.pool).is_ok();
+                Some(self.pack(way.domain, units, &among))
             }
         };
+        let fits = way.span.map(|s| &self.look.spans[s]);
         Some(Try {
             domain: self.map.domains[way.domain].clone(),
-            fits: way.fits.to_vec(),
+            fits: fits.map_or_else(Vec::new, |s| self.look.take(s, way.fitted)),
             fitted: way.fitted,
             placed: packing
                 .as_ref()
-                .map_or(way.fitted, |p| self.ask.want - p.left[0]),
+                .map_or(way.fitted, |p| way.fitted + units - p.left[0]),
             packing,
         })
     }
@@ -352,7 +334,7 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
         )
     }
 
-    /// All units on one new node, or at least the need.
+    /// All units on one new node, or at least the need; the larger the better.
     fn new_node(&self, units: u32) -> Option<Packing> {
         let Ask {
             class,
@@ -369,4 +351,22 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
             Some(p)
         })
     }
+}
+
+/// The same for a pool with one offer.
+fn single(
+    mut rooms: impl Iterator<Item = (u64, u32, u32)>,
+    rest: u32,
+    units: u32,
+    open: u32,
+) -> ((u64, u32), u32) {
+    let Some((price, each, room)) = rooms.next() else {
+        return ((0, 0), units.min(open));
+    };
+    let most = units.min(open.saturating_add(each.saturating_mul(room)));
+    if most < units {
+        return ((0, 0), most);
+    }
+    let nodes = rest.div_ceil(each);
+    ((price.saturating_mul(u64::from(nodes)), nodes), most)
 }

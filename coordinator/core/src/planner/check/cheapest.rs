@@ -1,0 +1,87 @@
+//! I12: nothing is bought for a unit that still fits on a node that takes work or that we cordoned. Called by `actions`.
+
+use super::actions::Verdict;
+use super::facts::Facts;
+use super::names;
+use crate::model::{Mode, NodeInput, Resources, Run, Stop};
+use std::collections::BTreeSet;
+
+/// What is left on each node after the plan's runs; nodes that serve nobody, or are held for a gang, are not here.
+pub(super) struct Rooms<'a> {
+    all: Vec<(&'a NodeInput, Resources, Vec<&'a Run>)>,
+}
+
+impl<'a> Rooms<'a> {
+    /// Looks once over all nodes.
+    pub fn new(facts: &Facts<'a>) -> Self {
+        let mut all = Vec::new();
+        for node in facts.nodes.values().copied() {
+            let room = if may_come_back(facts, node) {
+                Some(node.allocatable.minus(&node.used))
+            } else {
+                facts.room(node)
+            };
+            let Some(mut room) = room.filter(|_| !facts.held.contains(&node.id)) else {
+                continue;
+            };
+            let runs = facts.on_node.get(&node.id).cloned().unwrap_or_default();
+            for run in &runs {
+                match facts.class(run) {
+                    Some(other) if other.whole_node => room = Resources::default(),
+                    Some(other) => room = room.minus(&other.unit.scaled(run.count)),
+                    None => {}
+                }
+            }
+            if !room.is_zero() {
+                all.push((node, room, runs));
+            }
+        }
+        Self { all }
+    }
+
+    /// Of the action with this index.
+    pub fn cheapest(&self, facts: &Facts<'a>, index: usize) -> Verdict {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let bought: BTreeSet<u32> = facts
+            .on_new
+            .range((index, 0)..=(index, u32::MAX))
+            .flat_map(|(_, runs)| runs.iter().map(|r| r.class))
+            .collect();
+        for at in bought {
+            let Some(class) = facts.input.classes.get(at as usize) else {
+                continue;
+            };
+            if class.gang.is_some() || class.whole_node || class.unit.is_zero() {
+                continue;
+            }
+            let most = class.constraints.max_per_node;
+            let left = |(node, room, runs): &&(&NodeInput, Resources, Vec<&Run>)| {
+                let mine = runs.iter().filter(|r| r.class == at);
+                let here: u32 = mine.map(|r| r.count).sum();
+                class.unit.fits(room)
+                    && (most == 0 || here < most)
+                    && facts.node_place(node).allows(&class.constraints)
+            };
+            if let Some((node, ..)) = self.all.iter().find(left) {
+                let why = format!("a unit of class {at} still fits on {}", node.id);
+                return Err((names::I12, why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cordoned by us, empty, and nothing forbids to take that back.
+fn may_come_back(facts: &Facts<'_>, node: &NodeInput) -> bool {
+    let forbids = |s: &Stop| {
+        matches!(
+            s,
+            Stop::Frozen { .. } | Stop::SiteSilent | Stop::NotOurs { .. }
+        )
+    };
+    Facts::may_uncordon(node)
+        && node.reserved.is_empty()
+        && facts
+            .pool_of(node)
+            .is_some_and(|p| p.mode != Mode::Observe && !p.stops.iter().any(forbids))
+}

@@ -1,0 +1,42 @@
+//! What elastic gangs want beyond their minimum: in the domain where the minimum is, after the minimum of every gang and
+//! after the single classes of the same priority. Called by `plan`, per priority.
+
+use super::domain::Domain;
+use super::ways::Ask;
+use super::{Gangs, Round, apply};
+use crate::planner::state::Work;
+use std::collections::BTreeSet;
+
+impl Gangs {
+    /// Grows gangs that are whole towards their maximum, in the order given.
+    pub fn extend(&self, work: &mut Work<'_>, gangs: &[usize], would: bool) {
+        let mut round = Round::new(work, would);
+        for class in gangs {
+            let input = work.input;
+            let (Some(domain), Some(gang)) = (self.whole.get(class), &input.classes[*class].gang)
+            else {
+                continue;
+            };
+            let open = work.open[*class];
+            if open == 0 || *domain == Domain::NewNode {
+                continue;
+            }
+            let kind = round.kind(work, *class, gang.locality);
+            let ask = Ask {
+                class: *class,
+                need: 1,
+                want: open,
+                reach: open,
+                would,
+                ledger: &work.ledger.clone(),
+            };
+            let home = BTreeSet::from([domain.clone()]);
+            let best = round
+                .ways(work, kind, ask, &home)
+                .and_then(|ways| ways.whole(1, |_| true));
+            if let Some(best) = best {
+                apply(work, &mut round.log, *class, &best);
+            }
+        }
+    }
+}
