@@ -1,5 +1,5 @@
 //! What the fleet has learnt from its own work, as plain and bounded data: how long finished work ran, and when pools
-//! last had to give an idle or a new node. Part of the planner's input; changed only by `rules::learn`. Decides nothing.
+//! last had to give an idle or a new node. Part of the planner's input; changed only by `rules::lives`. Decides nothing.
 
 use super::ids::{OfferingId, PoolId};
 use super::quantities::UnixMs;

@@ -1,6 +1,6 @@
-//! Learning from the fleet's own work (`model::Learnt`). Called by control when work has ended and when demand took a
-//! node, and by whoever replays a workload through the planner. **Invariant:** bounded, whatever happens: sizes are put
-//! together, old run times fade.
+//! Learning how long work runs and when it wants new nodes (`Learnt::lives`, `Learnt::demanded`). Called by control when
+//! work has ended and when demand took a node, and by whoever replays a workload through the planner. **Invariant:**
+//! bounded, whatever happens: sizes are put together, old run times fade.
 
 use crate::model::{Demanded, Learnt, Millis, OfferingId, PoolId, UnixMs};
 
