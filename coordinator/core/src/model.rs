@@ -18,7 +18,7 @@ pub use ids::{
     DrainId, HoldId, InstanceId, LaunchId, NodeId, OfferingId, PoolId, RequestName, SiteId, TokenId,
 };
 pub use input::{Budget, Headroom, LaunchInFlight, MemoryEntry, PLAN_VERSION, PlanInput, Policy};
-pub use learnt::{Demanded, Learnt, Lives, Span};
+pub use learnt::{Asked, AskedKind, Demanded, Learnt, Lives, Span};
 pub use node::{Busy, Cordon, DrainInfo, Lifecycle, NodeInput, Reserved, Running};
 pub use plan::{
     Action, ClassOutcome, Dropped, Emptying, NodeOutcome, Plan, Planned, PoolOutcome, Report, Run,

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod drain;
 pub mod idle;
 pub mod launch;
+pub mod learn;
 pub mod lifecycle;
 pub mod lives;
 pub mod site;
