@@ -14,13 +14,16 @@ mod gangs;
 mod grow;
 mod ledger;
 mod matching;
+mod near;
 mod offers;
 mod packing;
 mod report;
 mod shrink;
+mod size;
 mod state;
 mod supply;
 mod targets;
+mod trial;
 mod why;
 mod why_fleet;
 

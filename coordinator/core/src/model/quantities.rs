@@ -109,19 +109,20 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// True when this fits into `free`.
+    /// True when this fits into `free`. A share of a GPU needs a whole one there: shared ones are listed apart.
     #[must_use]
     pub fn fits(&self, free: &Self) -> bool {
+        let gpus = self.gpus.max(u32::from(self.gpu_milli > 0));
         self.cpu <= free.cpu
             && self.memory <= free.memory
-            && self.gpus <= free.gpus
+            && gpus <= free.gpus
             && self
                 .extended
                 .iter()
                 .all(|(name, amount)| *amount <= free.extended.get(name).copied().unwrap_or(0))
     }
 
-    /// How many times this fits into `free`; `u32::MAX` when this is nothing.
+    /// How many times this fits into `free`, of which every GPU is whole; `u32::MAX` when this is nothing.
     #[must_use]
     pub fn times(&self, free: &Self) -> u32 {
         let mut most = u64::from(u32::MAX);
@@ -135,6 +136,9 @@ impl Resources {
         bound(u64::from(self.gpus), u64::from(free.gpus));
         for (name, amount) in &self.extended {
             bound(*amount, free.extended.get(name).copied().unwrap_or(0));
+        }
+        if let Some(shares) = 1_000_u32.checked_div(self.gpu_milli) {
+            most = most.min(u64::from(shares).saturating_mul(u64::from(free.gpus)));
         }
         u32::try_from(most).unwrap_or(u32::MAX)
     }

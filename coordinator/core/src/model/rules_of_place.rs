@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// How a rule compares.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Operator {
     /// The value is one of those.
@@ -29,7 +31,7 @@ impl Operator {
 }
 
 /// One rule about a label.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
     /// Label.
@@ -63,7 +65,7 @@ impl Requirement {
 }
 
 /// A wish about the node's labels.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preferred {
     /// 1 to 100.
@@ -73,7 +75,7 @@ pub struct Preferred {
 }
 
 /// A port of the host.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPort {
     /// Port.
@@ -86,7 +88,7 @@ pub struct HostPort {
 }
 
 /// Other units, by their labels.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
     /// All must hold; none: every unit.
@@ -102,7 +104,7 @@ pub struct Selector {
 
 /// Units that a selector names, in the domain that a node label spans (`kubernetes.io/hostname`,
 /// `topology.kubernetes.io/zone`). A node without the label is in no domain.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Near {
     /// Label of the node.
@@ -112,7 +114,7 @@ pub struct Near {
 }
 
 /// A wish to be near, or with a negative weight away from, other units.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreferredNear {
     /// 1 to 100, or -100 to -1.
@@ -122,7 +124,7 @@ pub struct PreferredNear {
 }
 
 /// Even distribution over domains: in no domain more than `max_skew` above the least.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
     /// Label of the node.

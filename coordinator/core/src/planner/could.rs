@@ -208,7 +208,7 @@ fn may_serve(unit: &Class, pool: &PoolInput) -> bool {
         && wants
             .requirements
             .iter()
-            .all(|r| label(&r.key).is_none_or(|have| r.any_of.contains(have)))
+            .all(|r| label(&r.key).is_none_or(|have| r.holds(Some(have))))
         && pool.taints.iter().all(|(key, value)| {
             wants
                 .tolerations

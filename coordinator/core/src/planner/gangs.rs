@@ -249,9 +249,8 @@ fn late(work: &Work<'_>, fits: &[(usize, u32)]) -> usize {
 }
 
 fn apply(work: &mut Work<'_>, log: &mut Log, class: usize, t: &Try) {
-    let unit = &work.input.classes[class];
     for (b, n) in &t.fits {
-        work.bins[*b].take(unit, class, *n, false);
+        work.take(class, *b, *n, false);
         log.took(*b);
     }
     work.forget_full(t.fits.len());

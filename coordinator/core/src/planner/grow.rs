@@ -5,39 +5,27 @@
 //! Both work on classes: cost grows with shapes x offerings and with the nodes opened in groups, not with the count.
 
 use super::ledger::Ledger;
-use super::offers::Offer;
-use super::packing::{Context, may_open};
+use super::near::Tally;
+pub(super) use super::packing::Packing;
+use super::packing::{Allow, Context};
 use super::state::{Group, Work};
 use crate::model::Class;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// The greedy packing is skipped above this many (class, class, offer) looks.
 const GREEDY_LOOKS: usize = 60_000_000;
 
 /// Largest first: the order of packing.
-pub(super) fn size_key(class: &Class) -> Reverse<(bool, u32, u64, u64)> {
+pub(super) fn size_key(class: &Class) -> Reverse<(bool, u32, u32, u64, u64)> {
     Reverse((
         class.whole_node,
         class.unit.gpus,
+        class.unit.gpu_milli,
         class.unit.cpu.0,
         class.unit.memory.0,
     ))
 }
-
-/// One attempt: what would be open after it, and who stays without.
-#[derive(Clone)]
-pub(super) struct Packing {
-    /// Open nodes that the attempt may use, then those that it opened.
-    pub groups: Vec<Group>,
-    /// Groups from here on were opened by this attempt.
-    pub fresh: usize,
-    pub ledger: Ledger,
-    /// Units left per entry of `order`.
-    pub left: Vec<u32>,
-}
-
-/// Which offers may be used: by index and offer.
-pub(super) type Allow<'f> = &'f dyn Fn(usize, &Offer<'_>) -> bool;
 
 /// Opens nodes for the classes in `order` (largest first). `would`: only observed pools, else only real ones.
 pub(super) fn grow(work: &mut Work<'_>, order: &[usize], would: bool) {
@@ -54,14 +42,28 @@ pub(super) fn attempt(
     ledger: &Ledger,
     allow: Allow<'_>,
 ) -> Packing {
-    let start = start(work, left, ledger, allow);
+    attempt_from(work, order, left, ledger, &work.tally, allow)
+}
+
+/// The same with other counts of the rules between units than the run's.
+pub(super) fn attempt_from(
+    work: &Work<'_>,
+    order: &[usize],
+    left: Vec<u32>,
+    ledger: &Ledger,
+    tally: &Tally,
+    allow: Allow<'_>,
+) -> Packing {
+    let mut start = Packing::start(work, left, ledger, allow);
+    start.tally.clone_from(tally);
     if start.left.iter().all(|n| *n == 0) {
         return start;
     }
     let ctx = Context::new(work, order, ledger, allow);
     let mut best = ctx.first_fit(start.clone());
     ctx.right_size(&mut best);
-    if order.len() * order.len() * ctx.offers.len() <= GREEDY_LOOKS {
+    let looks = order.len() * order.len() * ctx.offers.len();
+    if looks <= GREEDY_LOOKS && !order.iter().any(|c| work.near.touches(*c)) {
         let mut greedy = ctx.greedy(start);
         ctx.right_size(&mut greedy);
         if ctx.score(&greedy) < ctx.score(&best) {
@@ -71,63 +73,33 @@ pub(super) fn attempt(
     best
 }
 
-/// Nothing tried yet: the groups of the run that the attempt may use.
-fn start(work: &Work<'_>, left: Vec<u32>, ledger: &Ledger, allow: Allow<'_>) -> Packing {
-    let groups: Vec<Group> = work
-        .groups
-        .iter()
-        .enumerate()
-        .filter(|(_, group)| allow(group.offer, &work.offers[group.offer]))
-        .map(|(at, group)| Group {
-            origin: Some(at),
-            ..group.clone()
-        })
-        .collect();
-    Packing {
-        fresh: groups.len(),
-        groups,
-        ledger: ledger.clone(),
-        left,
-    }
-}
-
 /// Makes an attempt the state of the run.
 pub(super) fn commit(work: &mut Work<'_>, order: &[usize], packing: Packing) {
-    let Packing { groups, fresh, .. } = &packing;
-    let mut mine = groups[..*fresh].iter().cloned().peekable();
-    let old = std::mem::take(&mut work.groups);
-    for (at, group) in old.into_iter().enumerate() {
-        if mine.peek().is_none_or(|first| first.origin != Some(at)) {
-            work.groups.push(group);
-        }
-        // In its place what became of it, maybe in parts.
-        while let Some(part) = mine.next_if(|part| part.origin == Some(at)) {
-            work.groups.push(part);
+    let (old, mut new): (Vec<Group>, Vec<Group>) =
+        packing.groups.into_iter().partition(|g| g.origin.is_some());
+    let mut parts: BTreeMap<usize, Vec<Group>> = BTreeMap::new();
+    for group in old {
+        if let Some(origin) = group.origin {
+            parts.entry(origin).or_default().push(group);
         }
     }
-    work.groups.extend(groups[*fresh..].iter().cloned());
+    // Each group in its place, maybe in parts, then what was opened, all in the order of opening.
+    for (at, group) in std::mem::take(&mut work.groups).into_iter().enumerate() {
+        match parts.remove(&at) {
+            Some(mut list) => {
+                list.sort_by_key(|g| g.leaf);
+                work.groups.append(&mut list);
+            }
+            None => work.groups.push(group),
+        }
+    }
+    new.sort_by_key(|g| g.leaf);
+    work.groups.append(&mut new);
     work.ledger = packing.ledger;
+    work.tally = packing.tally;
+    work.step = work.step.max(packing.step);
     for (i, class) in order.iter().enumerate() {
         work.open[*class] = packing.left[i];
-    }
-}
-
-impl Packing {
-    /// Cost per hour and number of the nodes that this attempt opens.
-    pub fn opened(&self, work: &Work<'_>) -> (u64, u32) {
-        self.groups[self.fresh..]
-            .iter()
-            .fold((0, 0), |(cost, nodes), g| {
-                let price = work.offers[g.offer]
-                    .price
-                    .saturating_mul(u64::from(g.nodes));
-                (price.saturating_add(cost), g.nodes.saturating_add(nodes))
-            })
-    }
-
-    /// Offers that this attempt opens, with their nodes.
-    pub fn offers(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        self.groups[self.fresh..].iter().map(|g| (g.offer, g.nodes))
     }
 }
 
@@ -139,29 +111,13 @@ pub(super) fn on_one_node(
     ledger: &Ledger,
     allow: Allow<'_>,
 ) -> Option<Packing> {
-    let ctx = Context::new(work, std::slice::from_ref(&class), ledger, allow);
-    let mut p = start(work, vec![units], ledger, allow);
-    if let Some(g) = (0..p.groups.len()).find(|g| ctx.room_in(&p.groups[*g], 0) >= units) {
-        let mut piece = Group {
-            nodes: 1,
-            ..p.groups[g].clone()
-        };
-        ctx.put(&mut piece, 0, units);
-        p.groups[g].nodes -= 1;
-        if p.groups[g].nodes == 0 {
-            p.groups[g] = piece;
-        } else {
-            p.groups.insert(g, piece);
-            p.fresh += 1;
-        }
-        p.left[0] = 0;
+    let order = std::slice::from_ref(&class);
+    let mut p = Packing::start(work, vec![units], ledger, allow);
+    if p.put_on_one(work, class, units) {
         return Some(p);
     }
-    let best = ctx
-        .offers
-        .iter()
-        .filter(|(_, o)| may_open(work, class, o) && o.times(&work.input.classes[class]) >= units)
-        .min_by_key(|(i, o)| (o.tier, o.price, ctx.rank(o), *i))?;
-    ctx.open(&mut p, best.0, 1, &[(0, units)]);
+    let ctx = Context::new(work, order, ledger, allow);
+    let offer = ctx.one_that_takes(&p, units)?;
+    ctx.open(&mut p, offer, 1, &[(0, units)]);
     Some(p)
 }

@@ -2,7 +2,8 @@
 //! Looks at no amounts and at no counts.
 
 use crate::model::{
-    Constraints, NodeInput, Offering, PoolId, PoolInput, PoolKind, Requirement, SiteId,
+    Constraints, HostPort, NodeInput, Offering, Operator, PlanInput, PoolId, PoolInput, PoolKind,
+    Preferred, Requirement, Selector, SiteId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,12 +25,59 @@ pub(super) struct Place<'a> {
     pub taints: &'a BTreeMap<String, String>,
 }
 
+/// Kubernetes' label for the node itself: each node is a domain of its own, whatever the label says.
+pub(super) const HOST: &str = "kubernetes.io/hostname";
+
+/// Labels that some class, or some work that runs, asks about: those of rules about labels, and topologies.
+pub(super) fn keys(input: &PlanInput) -> BTreeSet<&str> {
+    let mut keys: BTreeSet<&str> = BTreeSet::new();
+    let kept = input.policy.headroom.iter().map(|h| &h.constraints);
+    for c in input.classes.iter().map(|c| &c.constraints).chain(kept) {
+        let rules = c.requirements.iter().chain(c.any_of.iter().flatten());
+        let wishes = c.preferred.iter().flat_map(|p| &p.requirements);
+        keys.extend(rules.chain(wishes).map(|r| r.key.as_str()));
+        let near = c.affinity.iter().chain(&c.anti_affinity);
+        let near = near.chain(c.preferred_near.iter().map(|p| &p.near));
+        let axes = near.map(|n| n.topology.as_str());
+        let axes = axes.chain(c.spread.iter().map(|s| s.topology.as_str()));
+        keys.extend(axes.filter(|key| *key != HOST));
+    }
+    let running = input.nodes.iter().flat_map(|n| &n.workloads);
+    let away = running.flat_map(|w| &w.anti_affinity);
+    keys.extend(away.map(|n| n.topology.as_str()).filter(|key| *key != HOST));
+    keys
+}
+
+/// What of constraints looks at the node alone. Equal ones match alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NodeRules<'a> {
+    model: &'a str,
+    pools: &'a BTreeSet<PoolId>,
+    requirements: &'a [Requirement],
+    any_of: &'a [Vec<Requirement>],
+    tolerations: &'a BTreeMap<String, BTreeSet<String>>,
+}
+
+impl<'a> NodeRules<'a> {
+    /// Of one class.
+    pub fn of(wants: &'a Constraints) -> Self {
+        Self {
+            model: &wants.gpu_model,
+            pools: &wants.pools,
+            requirements: &wants.requirements,
+            any_of: &wants.any_of,
+            tolerations: &wants.tolerations,
+        }
+    }
+}
+
 /// What differs, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Differs<'c> {
     Pool(&'c BTreeSet<PoolId>),
     Model(&'c str),
     Label(&'c Requirement, Option<String>),
+    AnyOf(&'c [Vec<Requirement>]),
     Taint(String, String),
 }
 
@@ -42,16 +90,66 @@ impl fmt::Display for Differs<'_> {
             }
             Self::Model(model) => write!(f, "no GPU like \"{model}\""),
             Self::Label(wanted, have) => {
-                let any: Vec<&str> = wanted.any_of.iter().map(String::as_str).collect();
-                write!(f, "wants {}={}", wanted.key, any.join("|"))?;
+                write!(f, "wants {}", words(wanted))?;
                 match have {
+                    Some(value) if value.is_empty() => f.write_str(", has it empty"),
                     Some(value) => write!(f, ", has {value}"),
                     None => f.write_str(", has no such label"),
                 }
             }
+            Self::AnyOf(terms) => write!(f, "wants {}", words_of_any(terms)),
             Self::Taint(key, value) => write!(f, "taint {key}={value} is not tolerated"),
         }
     }
+}
+
+/// Does a selector, asked from a namespace, name units with these labels in that namespace?
+pub(super) fn selects(
+    select: &Selector,
+    asked_from: &str,
+    labels: &BTreeMap<String, String>,
+    namespace: &str,
+) -> bool {
+    let here = if select.everywhere {
+        true
+    } else if select.namespaces.is_empty() {
+        asked_from == namespace
+    } else {
+        select.namespaces.contains(namespace)
+    };
+    let value = |r: &Requirement| labels.get(&r.key).map(String::as_str);
+    here && select.requirements.iter().all(|r| r.holds(value(r)))
+}
+
+/// Do two ports of a host conflict? Without an address, or with the one that means all, a unit takes all.
+pub(super) fn ports_conflict(one: &HostPort, other: &HostPort) -> bool {
+    let all = |port: &HostPort| matches!(port.address.as_str(), "" | "0.0.0.0" | "::");
+    one.port == other.port
+        && one.protocol.eq_ignore_ascii_case(&other.protocol)
+        && (one.address == other.address || all(one) || all(other))
+}
+
+/// A rule about a label in words: `disk=nvme|ssd`, `gen>4`.
+pub(super) fn words(rule: &Requirement) -> String {
+    let any: Vec<&str> = rule.any_of.iter().map(String::as_str).collect();
+    let (key, any) = (&rule.key, any.join("|"));
+    match rule.op {
+        Operator::In => format!("{key}={any}"),
+        Operator::NotIn => format!("{key} not {any}"),
+        Operator::Exists => format!("a label {key}"),
+        Operator::Absent => format!("no label {key}"),
+        Operator::Above => format!("{key}>{any}"),
+        Operator::Below => format!("{key}<{any}"),
+    }
+}
+
+/// The same for alternatives.
+pub(super) fn words_of_any(terms: &[Vec<Requirement>]) -> String {
+    let each = terms.iter().map(|term| {
+        let all: Vec<String> = term.iter().map(words).collect();
+        all.join(" and ")
+    });
+    each.collect::<Vec<_>>().join(", or ")
 }
 
 /// A GPU model's name without case, dashes, underscores and blanks.
@@ -137,14 +235,15 @@ impl<'a> Place<'a> {
             return Some(Differs::Model(&wants.gpu_model));
         }
         for requirement in &wants.requirements {
-            let have = self
-                .labels
-                .iter()
-                .find(|(k, _)| *k == requirement.key)
-                .map(|(_, v)| *v);
+            let have = self.label(&requirement.key);
             if !requirement.holds(have) {
                 return Some(Differs::Label(requirement, have.map(str::to_owned)));
             }
+        }
+        // An alternative without rules matches nothing, as in Kubernetes.
+        let term = |term: &Vec<Requirement>| !term.is_empty() && self.all_hold(term);
+        if !wants.any_of.is_empty() && !wants.any_of.iter().any(term) {
+            return Some(Differs::AnyOf(&wants.any_of));
         }
         for (key, value) in self.taints {
             let tolerated = wants
@@ -156,6 +255,27 @@ impl<'a> Place<'a> {
             }
         }
         None
+    }
+
+    /// Value of a label that somebody asks about.
+    pub fn label(&self, key: &str) -> Option<&'a str> {
+        let at = self.labels.binary_search_by(|(k, _)| (*k).cmp(key));
+        at.ok().map(|at| self.labels[at].1)
+    }
+
+    fn all_hold(&self, rules: &[Requirement]) -> bool {
+        rules.iter().all(|r| r.holds(self.label(&r.key)))
+    }
+
+    /// True when only a taint keeps a unit away, or nothing.
+    pub fn allows_but_for_taints(&self, wants: &Constraints) -> bool {
+        matches!(self.differs(wants), None | Some(Differs::Taint(..)))
+    }
+
+    /// Weight of the wishes about labels that the place fulfils.
+    pub fn weight(&self, wishes: &[Preferred]) -> u32 {
+        let fulfilled = wishes.iter().filter(|w| self.all_hold(&w.requirements));
+        fulfilled.fold(0, |sum, w| sum.saturating_add(w.weight))
     }
 
     /// True when a unit may go there.
@@ -187,7 +307,7 @@ fn pick<'a>(
                 "topology.kubernetes.io/zone" => (!zone.is_empty()).then_some(zone),
                 "topology.kubernetes.io/region" => site.map(SiteId::as_str),
                 "node.kubernetes.io/instance-type" => instance_type.filter(|t| !t.is_empty()),
-                "kubernetes.io/hostname" => host,
+                HOST => host,
                 _ => None,
             })?;
             Some((*key, value))

@@ -2,6 +2,7 @@
 //! per run by `state`; changes nothing.
 
 use super::matching::Place;
+use super::size::Size;
 use super::state::{Work, intern};
 use super::supply::growth_stop;
 use crate::model::{
@@ -22,6 +23,8 @@ pub(super) struct Offer<'a> {
     pub kind: usize,
     /// What one node gives; absent: unknown type, never asked.
     pub alloc: Option<Resources>,
+    /// The same as numbers; nothing for an unknown type.
+    pub size: Size,
     pub price: u64,
     /// 0 owned, 1 reserved, 2 paid by the hour (I12).
     pub tier: u8,
@@ -111,6 +114,9 @@ pub(super) fn collect<'a>(
                     kind_index,
                     Place::of_offering(pool, zone, &offering.instance_type, model, keys),
                 ),
+                size: alloc
+                    .as_ref()
+                    .map_or_else(Size::default, |a| work.names.size(a)),
                 alloc,
                 price: price.0,
                 tier: match offering.market {

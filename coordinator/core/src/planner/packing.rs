@@ -1,396 +1,313 @@
-//! The two packings of `grow`: first fit decreasing, and greedy by price per value; and how they compare. Works on a
-//! `Packing`, never on the run's state.
+//! Packing what is left onto open and new nodes: first fit decreasing here, greedy by price per value in `greedy`, the
+//! choice of type at the end in `right_size`; and how packings compare. Works on a `Packing`, never on the run's state.
 
-use super::grow::{Allow, Packing};
+mod areas;
+mod greedy;
+mod open;
+mod right_size;
+mod tree;
+
 use super::ledger::Ledger;
+use super::near::{Site, Tally};
 use super::offers::Offer;
-use super::state::{Group, Work};
-use crate::model::{Class, Resources};
+use super::state::{Group, Put, Work};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use tree::{Peak, Tree, Want};
 
-/// Scale of the value of a unit: micro-USD in 32.32 fixed point.
-const VALUE_SHIFT: u32 = 32;
+/// Which offers may be used: by index and offer.
+pub(super) type Allow<'f> = &'f dyn Fn(usize, &Offer<'_>) -> bool;
 
-/// Tier, price per value, rank, index: less is better.
-type OfferKey = (u8, Ratio, u32, usize);
+/// Kinds of places that units may go to; none: all that match.
+type Kinds<'k> = Option<&'k [usize]>;
+
+/// One attempt: what would be open after it, and who stays without.
+#[derive(Clone)]
+pub(super) struct Packing {
+    /// Open nodes that the attempt may use, and those that it opened. Not in order: `leaf` is.
+    pub groups: Vec<Group>,
+    pub ledger: Ledger,
+    /// Units left per entry of `order`.
+    pub left: Vec<u32>,
+    /// Counts of the rules between units.
+    pub tally: Tally,
+    pub step: u32,
+    tree: Tree,
+    /// Per leaf of the tree, its group.
+    at: Vec<u32>,
+}
+
+/// No group starts at this leaf.
+const NONE: u32 = u32::MAX;
 
 pub(super) struct Context<'w, 'a> {
     work: &'w Work<'a>,
+    /// Classes, largest first.
     order: &'w [usize],
-    allow: Allow<'w>,
-    /// Offers that may be asked now, with their index.
-    pub offers: Vec<(usize, &'w Offer<'a>)>,
-    /// Offers that carry the same at the same price (zones and markets of one type), as lists of indices into `offers`.
+    /// Offers that may be asked now.
+    pub offers: Vec<usize>,
+    /// Of offers that no class can tell apart but by their limits: lists of offers, in order.
     twins: Vec<Vec<usize>>,
-    /// Value of one unit per entry of `order`: the least it can cost.
-    value: Vec<u128>,
 }
 
 /// May nodes of the offer be opened for units of the class? Units without GPUs open no nodes with GPUs while the fleet
 /// has an offering without that could serve them, full or not (SC-79): they may still fill holes.
 pub(super) fn may_open(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> bool {
-    work.matches(class, offer.kind)
-        && !(work.plain[class] && offer.alloc.as_ref().is_some_and(|a| a.gpus > 0))
+    work.matches(class, offer.kind) && !(work.plain[class] && offer.size.gpus > 0)
 }
 
-/// Units of a class that one node of the group still takes.
-pub(super) fn room_in(work: &Work<'_>, group: &Group, index: usize) -> u32 {
-    let class = &work.input.classes[index];
-    if class.unit.gpus > group.free.gpus || group.whole || class.whole_node {
-        return 0;
+/// Units on one empty node of an offer, by its size.
+fn fits_new(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> u32 {
+    if offer.alloc.is_none() {
+        0
+    } else if work.input.classes[class].whole_node {
+        u32::from(work.units[class].fits(&offer.size))
+    } else {
+        work.units[class].times(&offer.size)
     }
-    if !work.matches(index, work.offers[group.offer].kind) {
-        return 0;
-    }
-    let fits = class.unit.times(&group.free);
-    match class.constraints.max_per_node {
-        0 => fits,
-        most => {
-            let here: u32 = group
-                .placed
-                .iter()
-                .filter(|p| p.0 == index)
-                .map(|p| p.1)
-                .sum();
-            fits.min(most.saturating_sub(here))
+}
+
+impl Packing {
+    /// Nothing tried yet: the groups of the run that the attempt may use.
+    pub fn start(work: &Work<'_>, left: Vec<u32>, ledger: &Ledger, allow: Allow<'_>) -> Self {
+        let mut p = Self {
+            groups: Vec::new(),
+            ledger: ledger.clone(),
+            left,
+            tally: work.tally.clone(),
+            step: work.step,
+            tree: Tree::default(),
+            at: Vec::new(),
+        };
+        for (origin, group) in work.groups.iter().enumerate() {
+            if allow(group.offer, &work.offers[group.offer]) {
+                let leaf = p.at.len();
+                p.at.resize(leaf + group.nodes as usize, NONE);
+                p.groups.push(Group {
+                    origin: Some(origin),
+                    leaf,
+                    ..group.clone()
+                });
+                p.index(work, p.groups.len() - 1);
+            }
         }
+        p
     }
-}
 
-/// Groups offers that no packing of these classes can tell apart but by their limits.
-fn twins(work: &Work<'_>, order: &[usize], offers: &[(usize, &Offer<'_>)]) -> Vec<Vec<usize>> {
-    let mut welcome: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
-    for (_, offer) in offers {
-        welcome.entry(offer.kind).or_insert_with(|| {
-            let each = order.iter().map(|c| work.matches(*c, offer.kind));
-            each.collect()
-        });
+    /// Notes a group where it stands.
+    fn index(&mut self, work: &Work<'_>, g: usize) {
+        let group = &self.groups[g];
+        self.at[group.leaf] = u32::try_from(g).unwrap_or(NONE);
+        if group.whole {
+            return;
+        }
+        let (one, two) = group.content.marks();
+        let peak = Peak {
+            cpu: group.free.size.cpu,
+            memory: group.free.size.memory,
+            gpus: group.free.size.gpus,
+            share: group.free.largest_share(),
+            kinds: 1 << (work.offers[group.offer].kind % 64),
+            one,
+            two,
+        };
+        self.tree.set(group.leaf, peak);
     }
-    let mut index = BTreeMap::new();
-    let mut all: Vec<Vec<usize>> = Vec::new();
-    for (at, (_, offer)) in offers.iter().enumerate() {
-        let key = (
-            (offer.tier, offer.price, work.input.pools[offer.pool].rank),
-            &offer.alloc,
-            &welcome[&offer.kind],
-        );
-        let slot = *index.entry(key).or_insert_with(|| {
-            all.push(Vec::new());
-            all.len() - 1
-        });
-        all[slot].push(at);
+
+    /// Adds a group whose first node stands at this leaf.
+    fn add(&mut self, work: &Work<'_>, group: Group) -> usize {
+        let end = group.leaf + group.nodes as usize;
+        if self.at.len() < end {
+            self.at.resize(end, NONE);
+        }
+        self.groups.push(group);
+        self.index(work, self.groups.len() - 1);
+        self.groups.len() - 1
     }
-    all
+
+    /// Puts units on each node of a group.
+    fn put(&mut self, work: &Work<'_>, g: usize, class: usize, units: u32) {
+        self.step += 1;
+        let group = &mut self.groups[g];
+        if work.input.classes[class].whole_node {
+            group.free.clear();
+            group.whole = true;
+        } else {
+            group.free.take(&work.units[class], units);
+        }
+        group.placed.push(Put {
+            class,
+            units,
+            step: self.step,
+        });
+        if work.near.touches(class) {
+            let kind = work.offers[group.offer].kind;
+            let amount = (units, group.nodes);
+            self.tally
+                .put(&work.near, class, kind, &mut group.content, amount, false);
+        }
+        self.index(work, g);
+    }
+
+    /// Splits a group: its first `nodes` stay, the rest becomes a group right behind.
+    fn split(&mut self, work: &Work<'_>, g: usize, nodes: u32) {
+        let group = &mut self.groups[g];
+        let rest = group.nodes - nodes;
+        if rest == 0 {
+            return;
+        }
+        group.nodes = nodes;
+        let piece = Group {
+            nodes: rest,
+            leaf: group.leaf + nodes as usize,
+            ..group.clone()
+        };
+        self.add(work, piece);
+    }
+
+    /// Puts all units of the only entry on one open node, if one takes them.
+    pub fn put_on_one(&mut self, work: &Work<'_>, class: usize, units: u32) -> bool {
+        let takes = |g: &Group| work.room_in_by(&self.tally, class, g).0 >= units;
+        let Some(g) = self.groups.iter().position(takes) else {
+            return false;
+        };
+        self.split(work, g, 1);
+        self.put(work, g, class, units);
+        self.left[0] = 0;
+        true
+    }
+
+    /// Groups that this attempt opened.
+    pub fn opened_groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().filter(|g| g.origin.is_none())
+    }
+
+    /// Cost per hour and number of the nodes that this attempt opens.
+    pub fn opened(&self, work: &Work<'_>) -> (u64, u32) {
+        self.opened_groups().fold((0, 0), |(cost, nodes), g| {
+            let price = work.offers[g.offer]
+                .price
+                .saturating_mul(u64::from(g.nodes));
+            (price.saturating_add(cost), g.nodes.saturating_add(nodes))
+        })
+    }
+
+    /// Offers that this attempt opens, with their nodes.
+    pub fn offers(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.opened_groups().map(|g| (g.offer, g.nodes))
+    }
 }
 
 impl<'w, 'a> Context<'w, 'a> {
-    pub fn new(work: &'w Work<'a>, order: &'w [usize], ledger: &Ledger, allow: Allow<'w>) -> Self {
-        let offers: Vec<(usize, &Offer<'a>)> = work
-            .offers
-            .iter()
-            .enumerate()
-            .filter(|(i, o)| allow(*i, o) && ledger.room(&work.offers, *i) > 0)
-            .collect();
-        let least = |class: usize, paid: bool| {
-            offers
-                .iter()
-                .filter(|(_, o)| (!paid || o.tier == 2) && may_open(work, class, o))
-                .filter_map(|(_, o)| {
-                    (u128::from(o.price.max(1)) << VALUE_SHIFT)
-                        .checked_div(u128::from(o.times(&work.input.classes[class])))
-                })
-                .min()
-        };
-        let value = order
-            .iter()
-            .map(|c| {
-                least(*c, true)
-                    .or_else(|| least(*c, false))
-                    .unwrap_or(0)
-                    .max(1)
-            })
+    pub fn new(work: &'w Work<'a>, order: &'w [usize], ledger: &Ledger, allow: Allow<'_>) -> Self {
+        let offers: Vec<usize> = (0..work.offers.len())
+            .filter(|o| allow(*o, &work.offers[*o]) && ledger.room(&work.offers, *o) > 0)
             .collect();
         Self {
+            twins: open::twins(work, order, &offers),
             work,
             order,
-            allow,
-            twins: twins(work, order, &offers),
             offers,
-            value,
         }
     }
 
-    fn class(&self, i: usize) -> &'a Class {
-        &self.work.input.classes[self.order[i]]
-    }
-
-    /// Units of entry `i` that one node of the group still takes.
-    pub fn room_in(&self, group: &Group, i: usize) -> u32 {
-        if (self.allow)(group.offer, &self.work.offers[group.offer]) {
-            room_in(self.work, group, self.order[i])
-        } else {
-            0
-        }
-    }
-
-    pub fn put(&self, group: &mut Group, i: usize, units: u32) {
-        let class = self.class(i);
-        if class.whole_node {
-            group.free = Resources::default();
-            group.whole = true;
-        } else {
-            group.free = group.free.minus(&class.unit.scaled(units));
-        }
-        group.placed.push((self.order[i], units));
-    }
-
-    /// Puts units of entry `i` into open nodes, first opened first, splitting groups that fill in part.
-    fn fill_open(&self, p: &mut Packing, i: usize) {
-        let mut g = 0;
-        while g < p.groups.len() && p.left[i] > 0 {
-            let each = self.room_in(&p.groups[g], i);
-            if each == 0 {
-                g += 1;
-                continue;
-            }
-            let full = (p.left[i] / each).min(p.groups[g].nodes);
-            let mut pieces = Vec::new();
-            let mut rest = p.groups[g].nodes - full;
-            if full > 0 {
-                let mut piece = Group {
-                    nodes: full,
-                    ..p.groups[g].clone()
-                };
-                self.put(&mut piece, i, each);
-                p.left[i] -= each * full;
-                pieces.push(piece);
-            }
-            if rest > 0 && p.left[i] > 0 {
-                let mut piece = Group {
-                    nodes: 1,
-                    ..p.groups[g].clone()
-                };
-                let last = p.left[i].min(each);
-                self.put(&mut piece, i, last);
-                p.left[i] -= last;
-                rest -= 1;
-                pieces.push(piece);
-            }
-            if rest > 0 {
-                pieces.push(Group {
-                    nodes: rest,
-                    ..p.groups[g].clone()
-                });
-            }
-            let many = pieces.len();
-            p.groups.splice(g..=g, pieces);
-            if g < p.fresh {
-                p.fresh += many - 1;
-            }
-            g += many;
-        }
-    }
-
-    pub fn open(&self, p: &mut Packing, offer: usize, nodes: u32, placed: &[(usize, u32)]) {
-        let alloc = self.work.offers[offer].alloc.clone().unwrap_or_default();
-        let mut group = Group {
-            offer,
-            nodes,
-            free: alloc,
-            whole: false,
-            placed: Vec::new(),
-            origin: None,
-        };
-        for (i, units) in placed {
-            self.put(&mut group, *i, *units);
-            p.left[*i] -= units * nodes;
-        }
-        p.ledger.take(&self.work.offers, offer, nodes);
-        p.groups.push(group);
+    pub fn rank(&self, offer: usize) -> u32 {
+        self.work.input.pools[self.work.offers[offer].pool].rank
     }
 
     /// First fit decreasing, opening the type that is cheapest per unit.
     pub fn first_fit(&self, mut p: Packing) -> Packing {
         for i in 0..self.order.len() {
-            self.fill_open(&mut p, i);
-            while p.left[i] > 0 {
-                let best = self
-                    .offers
-                    .iter()
-                    .filter(|(o, offer)| {
-                        may_open(self.work, self.order[i], offer)
-                            && p.ledger.room(&self.work.offers, *o) > 0
-                    })
-                    .filter_map(|(o, offer)| {
-                        let times = offer.times(self.class(i));
-                        let each = (u128::from(offer.price.max(1)) << VALUE_SHIFT)
-                            .checked_div(u128::from(times))?;
-                        Some(((offer.tier, each, self.rank(offer), offer.price, *o), times))
-                    })
-                    .min();
-                let Some(((.., offer), times)) = best else {
-                    break;
-                };
-                let room = p.ledger.room(&self.work.offers, offer);
-                let full = (p.left[i] / times).min(room);
-                if full > 0 {
-                    self.open(&mut p, offer, full, &[(i, times)]);
-                } else {
-                    let last = p.left[i].min(times);
-                    self.open(&mut p, offer, 1, &[(i, last)]);
-                }
-            }
+            self.place(&mut p, i);
         }
         p
     }
 
-    /// Whole nodes at the best price for what they carry, the largest unit first.
-    pub fn greedy(&self, mut p: Packing) -> Packing {
-        for i in 0..self.order.len() {
-            self.fill_open(&mut p, i);
+    /// Places what is left of an entry: into open nodes, first opened first, then onto new ones.
+    fn place(&self, p: &mut Packing, i: usize) {
+        let class = self.order[i];
+        if p.left[i] == 0 {
+            return;
         }
-        for lead in 0..self.order.len() {
-            while p.left[lead] > 0 {
-                let mut best: Option<(OfferKey, Vec<(usize, u32)>)> = None;
-                for twins in &self.twins {
-                    // Of twins the first that may still be asked.
-                    let first = twins
-                        .iter()
-                        .map(|at| &self.offers[*at])
-                        .find(|(o, _)| p.ledger.room(&self.work.offers, *o) > 0);
-                    let Some((o, offer)) = first else { continue };
-                    let Some((value, placed)) = self.pattern(&p, lead, offer) else {
-                        continue;
-                    };
-                    let ratio = Ratio {
-                        price: u128::from(offer.price.max(1)),
-                        value,
-                    };
-                    let key = (offer.tier, ratio, self.rank(offer), *o);
-                    if best.as_ref().is_none_or(|(have, _)| key < *have) {
-                        best = Some((key, placed));
-                    }
-                }
-                let Some(((.., offer), placed)) = best else {
-                    break;
-                };
-                let mut nodes = p.ledger.room(&self.work.offers, offer);
-                for (i, units) in &placed {
-                    nodes = nodes.min(p.left[*i] / units);
-                }
-                self.open(&mut p, offer, nodes.max(1), &placed);
-            }
-        }
-        p
-    }
-
-    /// What one node of the offer would carry, led by entry `lead`, and its value.
-    fn pattern(
-        &self,
-        p: &Packing,
-        lead: usize,
-        offer: &Offer<'a>,
-    ) -> Option<(u128, Vec<(usize, u32)>)> {
-        let alloc = offer.alloc.as_ref()?;
-        let mut node = Group {
-            offer: 0,
-            nodes: 1,
-            free: alloc.clone(),
-            whole: false,
-            placed: Vec::new(),
-            origin: None,
+        let areas = if self.work.near.touches(class) {
+            self.work.near.areas(class)
+        } else {
+            Vec::new()
         };
-        let mut placed = Vec::new();
-        let mut value: u128 = 0;
-        for i in lead..self.order.len() {
-            let allowed = if i == lead {
-                may_open(self.work, self.order[i], offer)
-            } else {
-                self.work.matches(self.order[i], offer.kind)
-            };
-            if p.left[i] == 0 || node.whole || !allowed {
-                continue;
-            }
-            let class = self.class(i);
-            let fits = if class.whole_node {
-                u32::from(i == lead && class.unit.fits(alloc))
-            } else {
-                let fits = class.unit.times(&node.free);
-                if class.constraints.max_per_node == 0 {
-                    fits
-                } else {
-                    fits.min(class.constraints.max_per_node)
-                }
-            };
-            let n = fits.min(p.left[i]);
-            if n == 0 {
-                if i == lead {
-                    return None;
-                }
-                continue;
-            }
-            self.put(&mut node, i, n);
-            value = value.saturating_add(self.value[i].saturating_mul(u128::from(n)));
-            placed.push((i, n));
-        }
-        (!placed.is_empty()).then_some((value.max(1), placed))
-    }
-
-    /// Swaps the type of opened nodes for the cheapest that carries the same.
-    pub fn right_size(&self, p: &mut Packing) {
-        let mut g = p.fresh;
-        while g < p.groups.len() {
-            let group = &p.groups[g];
-            let have = &self.work.offers[group.offer];
-            let Some(alloc) = &have.alloc else { break };
-            let used = alloc.minus(&group.free);
-            let better = self
-                .offers
-                .iter()
-                .filter(|(o, offer)| {
-                    (offer.tier, offer.price) < (have.tier, have.price)
-                        && p.ledger.room(&self.work.offers, *o) > 0
-                        && group.placed.iter().all(|(c, _)| {
-                            let class = &self.work.input.classes[*c];
-                            (may_open(self.work, *c, offer)
-                                || alloc.gpus > 0 && self.work.matches(*c, offer.kind))
-                                && (!class.whole_node || offer.times(class) > 0)
-                        })
-                        && offer
-                            .alloc
-                            .as_ref()
-                            .is_some_and(|a| group.whole || used.fits(a))
-                })
-                .min_by_key(|(o, offer)| (offer.tier, offer.price, self.rank(offer), *o));
-            let Some((offer, to)) = better else {
-                g += 1;
-                continue;
-            };
-            let n = p.ledger.room(&self.work.offers, *offer).min(group.nodes);
-            let free = match &to.alloc {
-                Some(a) if !group.whole => a.minus(&used),
-                _ => Resources::default(),
-            };
-            let moved = Group {
-                offer: *offer,
-                nodes: n,
-                free,
-                ..group.clone()
-            };
-            p.ledger.give_back(&self.work.offers, group.offer, n);
-            p.ledger.take(&self.work.offers, *offer, n);
-            p.groups[g].nodes -= n;
-            if p.groups[g].nodes == 0 {
-                p.groups[g] = moved;
-            } else {
-                p.groups.push(moved);
-            }
+        if areas.is_empty() {
+            self.place_in(p, i, None, u32::MAX);
+        } else {
+            self.place_by_areas(p, i, areas);
         }
     }
 
-    pub fn rank(&self, offer: &Offer<'_>) -> u32 {
-        self.work.input.pools[offer.pool].rank
+    /// At most `most` units of an entry onto nodes of these kinds; returns how many.
+    fn place_in(&self, p: &mut Packing, i: usize, kinds: Kinds<'_>, most: u32) -> u32 {
+        let class = self.order[i];
+        let before = p.left[i];
+        let placed = |p: &Packing| before - p.left[i];
+        // Each new host allows more on those before.
+        let (by_host, _) = self.work.near.levels(class);
+        self.fill(p, i, kinds, most);
+        while p.left[i] > 0 && placed(p) < most {
+            let left = most - placed(p);
+            if self.open_best(p, i, kinds, left, by_host) == 0 {
+                break;
+            }
+            if by_host {
+                self.fill(p, i, kinds, most - placed(p));
+            }
+        }
+        placed(p)
+    }
+
+    /// Puts units of an entry into open nodes, first opened first, splitting groups that fill in part.
+    fn fill(&self, p: &mut Packing, i: usize, kinds: Kinds<'_>, most: u32) {
+        let work = self.work;
+        let class = self.order[i];
+        if work.input.classes[class].whole_node || p.groups.is_empty() {
+            return;
+        }
+        let mut cap = most.min(p.left[i]);
+        let mut want = Want::unit(&work.units[class]);
+        if let Some(kinds) = kinds {
+            want.kinds = kinds.iter().fold(0, |bits, k| bits | 1 << (k % 64));
+        }
+        let touched = work.near.touches(class);
+        let (by_host, _) = work.near.levels(class);
+        loop {
+            if touched {
+                (want.none, want.one) = work.near.must_lack(&p.tally, class);
+            }
+            let before = cap;
+            let mut from = 0;
+            while cap > 0 {
+                let Some(leaf) = p.tree.find(from, &want) else {
+                    break;
+                };
+                from = leaf + 1;
+                let g = p.at[leaf] as usize;
+                let group = &p.groups[g];
+                let kind = work.offers[group.offer].kind;
+                if kinds.is_some_and(|kinds| !kinds.contains(&kind)) {
+                    continue;
+                }
+                let (each, total) = work.room_in_by(&p.tally, class, group);
+                if each == 0 {
+                    continue;
+                }
+                let n = cap.min(total);
+                let full = (n / each).min(group.nodes);
+                let (nodes, units) = if full > 0 { (full, each) } else { (1, n) };
+                p.split(work, g, nodes);
+                p.put(work, g, class, units);
+                p.left[i] -= units * nodes;
+                cap -= units * nodes;
+            }
+            // Where hosts are kept level, more may go on each of them now.
+            if !by_host || cap == 0 || cap == before {
+                break;
+            }
+        }
     }
 
     /// Less is better: who stays without (largest first), cost, nodes, then the larger hole.
@@ -400,16 +317,29 @@ impl<'w, 'a> Context<'w, 'a> {
             ..Score::default()
         };
         let mut hole = (0, 0, 0);
-        for group in &p.groups[p.fresh..] {
+        for group in p.opened_groups() {
             let price = self.work.offers[group.offer].price;
             score.cost = score
                 .cost
                 .saturating_add(price.saturating_mul(u64::from(group.nodes)));
             score.nodes = score.nodes.saturating_add(group.nodes);
-            hole = hole.max((group.free.gpus, group.free.cpu.0, group.free.memory.0));
+            let free = &group.free.size;
+            hole = hole.max((free.gpus, free.cpu, free.memory));
         }
         score.hole = Reverse(hole);
         score
+    }
+
+    /// What the rules between units allow on a new node of a kind.
+    fn on_new(&self, p: &Packing, class: usize, kind: usize) -> super::near::Takes {
+        static EMPTY: super::near::Content = super::near::Content::EMPTY;
+        let site = Site {
+            kind,
+            content: &EMPTY,
+            nodes: 1,
+            fresh: true,
+        };
+        p.tally.takes(&self.work.near, class, site)
     }
 }
 
@@ -420,33 +350,4 @@ pub(super) struct Score {
     cost: u64,
     nodes: u32,
     hole: Reverse<(u32, u64, u64)>,
-}
-
-/// Price per value, compared without dividing.
-#[derive(Debug, Clone, Copy)]
-struct Ratio {
-    price: u128,
-    value: u128,
-}
-
-impl PartialEq for Ratio {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-impl Eq for Ratio {}
-impl PartialOrd for Ratio {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Ratio {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        // price < 2^64 and value < 2^128: compared as price / value with a common shift against overflow.
-        let bits = self.value.max(other.value).checked_ilog2().unwrap_or(0);
-        let shift = bits.saturating_sub(62);
-        let left = self.price.saturating_mul(other.value >> shift);
-        let right = other.price.saturating_mul(self.value >> shift);
-        left.cmp(&right)
-    }
 }

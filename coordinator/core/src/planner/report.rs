@@ -2,7 +2,7 @@
 
 use super::ledger::spent;
 use super::shrink::Shrunk;
-use super::state::Work;
+use super::state::{Put, Work};
 use super::supply::{At, Tier};
 use super::{away, why, why_fleet};
 use crate::model::{
@@ -40,17 +40,10 @@ pub(super) fn assemble(work: &Work<'_>, shrunk: Shrunk) -> Planned {
             reason: reason.clone(),
         });
     }
-    let mut runs: BTreeMap<(usize, Target), u32> = BTreeMap::new();
+    let mut runs: Vec<(Put, Target)> = Vec::new();
     let cost = launches(work, &mut plan, &mut runs, &mut done);
     existing_runs(work, &mut runs);
-    plan.runs = runs
-        .into_iter()
-        .map(|((class, target), count)| Run {
-            class: to_u32(class),
-            target,
-            count,
-        })
-        .collect();
+    plan.runs = in_order(runs);
     for removal in shrunk.removals {
         let node = &work.input.nodes[removal.node];
         let (id, reason) = (node.id.clone(), removal.reason);
@@ -96,9 +89,9 @@ fn uncordons(work: &Work<'_>, plan: &mut Plan, done: &mut Done) {
         let reason = if bin.placed.is_empty() {
             free.cloned().unwrap_or(Reason::KeptAsSpare)
         } else {
-            let units = bin.placed.iter().map(|p| p.1).sum();
+            let units = bin.placed.iter().map(|p| p.units).sum();
             Reason::Demand {
-                sources: sources(work, bin.placed.iter().map(|p| p.0)),
+                sources: sources(work, bin.placed.iter().map(|p| p.class)),
                 units,
                 minimum: 0,
                 spare: 0,
@@ -122,7 +115,7 @@ fn uncordons(work: &Work<'_>, plan: &mut Plan, done: &mut Done) {
 fn launches(
     work: &Work<'_>,
     plan: &mut Plan,
-    runs: &mut BTreeMap<(usize, Target), u32>,
+    runs: &mut Vec<(Put, Target)>,
     done: &mut Done,
 ) -> u64 {
     let (mut cost, _) = spent(work);
@@ -150,21 +143,21 @@ fn launches(
         for g in own {
             let group = &work.groups[*g];
             for _ in 0..group.nodes {
-                for (class, n) in &group.placed {
+                for put in &group.placed {
                     let target = Target::New {
                         action,
                         would: offer.would,
                         node,
                     };
-                    *runs.entry((*class, target)).or_insert(0) += n;
-                    units += n;
+                    runs.push((*put, target));
+                    units += put.units;
                 }
                 node += 1;
             }
         }
         let whose = own
             .iter()
-            .flat_map(|g| work.groups[*g].placed.iter().map(|p| p.0));
+            .flat_map(|g| work.groups[*g].placed.iter().map(|p| p.class));
         let reason = match offer.probe {
             Some(failure) => Reason::Probe { failure },
             None => Reason::Demand {
@@ -217,15 +210,31 @@ fn elsewhere(work: &Work<'_>, plan: &mut Plan, done: &mut Done) -> u64 {
     cost
 }
 
-fn existing_runs(work: &Work<'_>, runs: &mut BTreeMap<(usize, Target), u32>) {
+/// Runs in the order in which the units were placed: in this order the rules between units hold, as the check sees.
+fn in_order(mut runs: Vec<(Put, Target)>) -> Vec<Run> {
+    runs.sort_by(|(a, at), (b, to)| (a.step, at).cmp(&(b.step, to)));
+    let mut all: Vec<Run> = Vec::with_capacity(runs.len());
+    for (put, target) in runs {
+        let class = to_u32(put.class);
+        match all.last_mut() {
+            Some(last) if last.class == class && last.target == target => last.count += put.units,
+            _ => all.push(Run {
+                class,
+                target,
+                count: put.units,
+            }),
+        }
+    }
+    all
+}
+
+fn existing_runs(work: &Work<'_>, runs: &mut Vec<(Put, Target)>) {
     for bin in work.bins.iter().filter(|b| !b.would) {
         let target = match bin.at {
             At::Node(n) => Target::Node(work.input.nodes[n].id.clone()),
             At::Coming(l, n) => Target::Coming(work.input.launches[l].id.clone(), n),
         };
-        for (class, n) in &bin.placed {
-            *runs.entry((*class, target.clone())).or_insert(0) += n;
-        }
+        runs.extend(bin.placed.iter().map(|put| (*put, target.clone())));
     }
 }
 

@@ -1,26 +1,41 @@
 //! What one planning run works on: the input indexed, supply as bins, counts per pool, the ledger of limits. Built once
 //! by `plan`; fit, gangs, grow, targets and shrink change it in turn, so each decision sees the one before it.
 
-use super::ledger::{self, Ledger};
+mod build;
+
+use super::ledger::Ledger;
 use super::matching::Place;
-use super::offers::{self, Offer};
-use super::supply::{At, Bin, Tier, is_present, node_supply, reserve_coming};
-use crate::model::{
-    Busy, Cordon, Lifecycle, Mode, PlanInput, PoolId, Reason, RequestName, Resources, Source,
-};
+use super::near::{Content, Near, Site, Tally};
+use super::offers::Offer;
+use super::size::{Free, Names, Size};
+use super::supply::Bin;
+use crate::model::{PlanInput, PoolId, Reason, RequestName, Resources, Source};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Units of a class on one node, or on each node of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Put {
+    pub class: usize,
+    pub units: u32,
+    /// When in the run: the plan lists its runs in this order, in which the rules between units hold.
+    pub step: u32,
+}
 
 /// New nodes of one offer with equal content.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub offer: usize,
     pub nodes: u32,
-    pub free: Resources,
+    pub free: Free,
     pub whole: bool,
-    /// (class, units per node).
-    pub placed: Vec<(usize, u32)>,
+    /// Per node.
+    pub placed: Vec<Put>,
+    /// What the rules between units count on each node.
+    pub content: Content,
     /// Within an attempt: the group of the run's state that it is (a part of); none for new nodes.
     pub origin: Option<usize>,
+    /// Within an attempt: where its first node stands in the order of opening.
+    pub leaf: usize,
 }
 
 impl Group {
@@ -29,8 +44,8 @@ impl Group {
         let each: u32 = self
             .placed
             .iter()
-            .filter(|p| p.0 == class)
-            .map(|p| p.1)
+            .filter(|p| p.class == class)
+            .map(|p| p.units)
             .sum();
         each.saturating_mul(self.nodes)
     }
@@ -62,11 +77,23 @@ pub(super) struct Work<'a> {
     /// Faults of the input, per pool.
     pub bad_pools: BTreeMap<usize, Vec<String>>,
     pub kinds: Vec<Place<'a>>,
-    /// Per constraint set, per kind.
+    pub names: Names<'a>,
+    /// Per class, one unit.
+    pub units: Vec<Size>,
+    /// Rules between units, and their counts now.
+    pub near: Near,
+    pub tally: Tally,
+    /// Steps so far.
+    pub step: u32,
+    /// Classes whose rules cannot be used, and which.
+    unusable: BTreeMap<usize, String>,
+    /// Per set of rules about nodes, per kind.
     matches: Vec<Vec<bool>>,
+    /// Per class with preferences about labels: their weight per kind.
+    weights: BTreeMap<usize, Vec<u32>>,
     /// Per class: wants no GPU, and an offering without GPUs could serve it.
     pub plain: Vec<bool>,
-    /// Per class, its constraint set.
+    /// Per class, its set of rules about nodes.
     constraint_of: Vec<usize>,
     /// All nodes that exist, whatever their state, by (kind, pool, size): what could ever serve.
     pub shapes: BTreeMap<(usize, Option<usize>, &'a Resources), u32>,
@@ -114,287 +141,21 @@ pub(super) struct Work<'a> {
     pub below: BTreeMap<usize, (u32, u32)>,
 }
 
-impl<'a> Work<'a> {
-    /// Indexes the input. Bad items are noted, never fatal.
-    pub fn new(input: &'a PlanInput) -> Self {
-        let keys: BTreeSet<&str> = input
-            .classes
-            .iter()
-            .flat_map(|c| c.constraints.requirements.iter().map(|r| r.key.as_str()))
-            .collect();
-        let mut pool_index = BTreeMap::new();
-        let mut bad_pools: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        for (i, pool) in input.pools.iter().enumerate() {
-            if pool_index.contains_key(&pool.id) {
-                bad_pools
-                    .entry(i)
-                    .or_default()
-                    .push(format!("two pools are named {}", pool.id));
-            } else {
-                pool_index.insert(&pool.id, i);
-            }
-        }
-        let mut work = Self {
-            input,
-            pool_index,
-            node_pool: Vec::with_capacity(input.nodes.len()),
-            node_kind: Vec::with_capacity(input.nodes.len()),
-            bad_nodes: BTreeMap::new(),
-            bad_pools,
-            kinds: Vec::new(),
-            matches: Vec::new(),
-            plain: Vec::new(),
-            constraint_of: Vec::new(),
-            shapes: BTreeMap::new(),
-            nodes_of: vec![Vec::new(); input.pools.len()],
-            bins_of: vec![Vec::new(); input.pools.len()],
-            offers_of: vec![Vec::new(); input.pools.len()],
-            bins: Vec::new(),
-            order_gpu: Vec::new(),
-            order_cpu: Vec::new(),
-            taken: 0,
-            offers: Vec::new(),
-            ledger: Ledger::default(),
-            groups: Vec::new(),
-            standing: BTreeMap::new(),
-            counts: vec![PoolCount::default(); input.pools.len()],
-            lowest: Vec::new(),
-            open: input.classes.iter().map(|c| c.count).collect(),
-            bin_of_node: BTreeMap::new(),
-            probes: BTreeMap::new(),
-            elsewhere: BTreeMap::new(),
-            kept_standing: BTreeSet::new(),
-            kept_free: BTreeMap::new(),
-            notes: BTreeMap::new(),
-            partial: partial(input),
-            holds: false,
-            releases: Vec::new(),
-            below: BTreeMap::new(),
-        };
-        let mut kind_index: BTreeMap<Place<'a>, usize> = BTreeMap::new();
-        work.add_nodes(&keys, &mut kind_index);
-        work.add_launches(&keys, &mut kind_index);
-        for (i, pool) in input.pools.iter().enumerate() {
-            work.counts[i].present = work.counts[i].present.saturating_add(pool.unmanaged);
-        }
-        work.offers = offers::collect(&work, &keys, &mut kind_index);
-        for (o, offer) in work.offers.iter().enumerate() {
-            work.offers_of[offer.pool].push(o);
-        }
-        for (b, bin) in work.bins.iter().enumerate() {
-            if let Some(p) = bin.pool {
-                work.bins_of[p].push(b);
-            }
-        }
-        work.kinds = order_by_index(kind_index);
-        work.ledger = ledger::ledger(&work);
-        work.lowest = work.lowest_prices();
-        work.match_constraints();
-        work.plain = (0..input.classes.len()).map(|c| work.is_plain(c)).collect();
-        work.order_bins();
-        work
-    }
-
-    fn add_nodes(&mut self, keys: &BTreeSet<&'a str>, kind_index: &mut BTreeMap<Place<'a>, usize>) {
-        let mut seen = BTreeSet::new();
-        for (i, node) in self.input.nodes.iter().enumerate() {
-            let at = node
-                .pool
-                .as_ref()
-                .and_then(|p| self.pool_index.get(p).copied());
-            self.node_pool.push(at);
-            if !seen.insert(&node.id) {
-                self.node_kind.push(0);
-                self.bad_nodes
-                    .insert(i, format!("two nodes have the id {}", node.id));
-                continue;
-            }
-            if let Some(p) = at {
-                self.nodes_of[p].push(i);
-                let count = &mut self.counts[p];
-                if is_present(node) {
-                    count.present = count.present.saturating_add(1);
-                    count.nodes = count.nodes.saturating_add(1);
-                    let out = node.drain.is_some()
-                        || matches!(
-                            node.lifecycle,
-                            Lifecycle::Draining | Lifecycle::Drained | Lifecycle::Leaving
-                        );
-                    if out {
-                        count.removing = count.removing.saturating_add(1);
-                    } else if node.faulty.is_none() && node.cordon != Some(Cordon::Drover) {
-                        count.staying = count.staying.saturating_add(1);
-                    }
-                }
-            }
-            let pool = at.map(|p| &self.input.pools[p]);
-            let kind = intern(kind_index, Place::of_node(node, pool, keys));
-            self.node_kind.push(kind);
-            if is_present(node) {
-                let count = self
-                    .shapes
-                    .entry((kind, at, &node.allocatable))
-                    .or_insert(0);
-                *count += 1;
-            }
-            let Some((tier, total)) = node_supply(node, pool) else {
-                continue;
-            };
-            let mut free = total.minus(&node.used);
-            for held in &node.reserved {
-                free = free.minus(&held.amount);
-            }
-            let idle = (matches!(node.busy, Busy::Idle { .. }) || tier == Tier::Coming)
-                && node.reserved.is_empty();
-            self.bin_of_node.insert(i, self.bins.len());
-            self.bins.push(Bin {
-                at: At::Node(i),
-                kind,
-                pool: at,
-                tier,
-                empty: idle && node.used.is_zero(),
-                idle,
-                would: tier == Tier::OwnCordoned && pool.is_some_and(|p| p.mode == Mode::Observe),
-                total,
-                free,
-                placed: Vec::new(),
-                held: Vec::new(),
-            });
-        }
-    }
-
-    fn add_launches(
-        &mut self,
-        keys: &BTreeSet<&'a str>,
-        kind_index: &mut BTreeMap<Place<'a>, usize>,
-    ) {
-        let mut seen = BTreeSet::new();
-        let mut left = offers::MAX_NODES;
-        for (i, launch) in self.input.launches.iter().enumerate() {
-            let twin = !seen.insert(&launch.id);
-            let Some(&p) = self.pool_index.get(&launch.pool) else {
-                continue;
-            };
-            let count = &mut self.counts[p];
-            count.present = count.present.saturating_add(launch.count);
-            if launch.deadline <= self.input.now {
-                continue;
-            }
-            count.staying = count.staying.saturating_add(launch.count);
-            if twin {
-                self.bad_pools
-                    .entry(p)
-                    .or_default()
-                    .push(format!("two launches have the id {}", launch.id));
-                continue;
-            }
-            let pool = &self.input.pools[p];
-            let offering = pool.offerings.iter().find(|o| o.id == launch.offering);
-            let Some((offering, total)) = offering.and_then(|o| Some((o, o.allocatable.as_ref()?)))
-            else {
-                let what = format!(
-                    "launch {} names offering {}, which gives nothing",
-                    launch.id, launch.offering
-                );
-                self.bad_pools.entry(p).or_default().push(what);
-                continue;
-            };
-            let kind = intern(kind_index, Place::of(pool, offering, keys));
-            let nodes = launch.count.min(left);
-            left -= nodes;
-            let first = self.bins.len();
-            for n in 0..nodes {
-                self.bins.push(Bin {
-                    at: At::Coming(i, n),
-                    kind,
-                    pool: Some(p),
-                    tier: Tier::Coming,
-                    total: total.clone(),
-                    free: total.clone(),
-                    empty: true,
-                    idle: true,
-                    would: false,
-                    placed: Vec::new(),
-                    held: Vec::new(),
-                });
-            }
-            reserve_coming(self.input, launch, &mut self.bins[first..]);
-        }
-    }
-
-    fn lowest_prices(&self) -> Vec<u64> {
-        let mut all = vec![u64::MAX; self.input.pools.len()];
-        for offer in &self.offers {
-            all[offer.pool] = all[offer.pool].min(offer.price);
-        }
-        for (node, pool) in self.input.nodes.iter().zip(&self.node_pool) {
-            if let Some(p) = pool {
-                all[*p] = all[*p].min(node.price.0);
-            }
-        }
-        all
-    }
-
-    fn match_constraints(&mut self) {
-        let mut index = BTreeMap::new();
-        for class in &self.input.classes {
-            let next = index.len();
-            let set = *index.entry(&class.constraints).or_insert(next);
-            self.constraint_of.push(set);
-        }
-        self.matches = order_by_index(index)
-            .iter()
-            .map(|wants| self.kinds.iter().map(|kind| kind.allows(wants)).collect())
-            .collect();
-    }
-
-    fn is_plain(&self, class: usize) -> bool {
-        let unit = &self.input.classes[class];
-        let without = |o: &Offer<'_>| o.alloc.as_ref().is_some_and(|a| a.gpus == 0);
-        unit.unit.gpus == 0
-            && !unit.whole_node
-            && unit.constraints.gpu_model.is_empty()
-            && self
-                .offers
-                .iter()
-                .any(|o| without(o) && self.matches(class, o.kind) && o.times(unit) > 0)
-    }
-
-    fn order_bins(&mut self) {
-        let price = |bin: &Bin| match bin.at {
-            At::Node(n) => self.input.nodes[n].price.0,
-            At::Coming(..) => 0,
-        };
-        let key = |bin: &Bin| {
-            (
-                bin.tier,
-                price(bin) > 0,
-                bin.empty,
-                bin.free.gpus,
-                bin.free.cpu,
-                bin.at,
-            )
-        };
-        let mut order: Vec<usize> = (0..self.bins.len()).collect();
-        order.sort_by_key(|i| key(&self.bins[*i]));
-        self.order_gpu.clone_from(&order);
-        self.order_gpu.retain(|b| self.bins[*b].free.gpus > 0);
-        order.sort_by_key(|i| (self.bins[*i].tier, self.bins[*i].total.gpus > 0));
-        self.order_cpu = order;
-    }
-
+impl Work<'_> {
     /// Nodes whose last GPU went: they are not looked at again. Now and then is enough.
     pub fn forget_full(&mut self, taken: usize) {
         self.taken += taken;
         if self.taken * 8 > self.order_gpu.len() {
-            self.order_gpu.retain(|b| self.bins[*b].free.gpus > 0);
+            self.order_gpu
+                .retain(|b| self.bins[*b].free.largest_share() > 0);
             self.taken = 0;
         }
     }
 
     /// Bins in order of use for a class.
     pub fn order_for(&self, class: usize) -> &[usize] {
-        if self.input.classes[class].unit.gpus > 0 {
+        let unit = &self.units[class];
+        if unit.gpus > 0 || unit.milli > 0 {
             &self.order_gpu
         } else {
             &self.order_cpu
@@ -406,9 +167,112 @@ impl<'a> Work<'a> {
         self.matches[self.constraint_of[class]][kind]
     }
 
-    /// Some rule of the class is not known: it is left alone.
+    /// The class's set of rules about nodes.
+    pub fn set_of(&self, class: usize) -> usize {
+        self.constraint_of[class]
+    }
+
+    /// Some rule of the class is not known, or cannot be used: it is left alone.
     pub fn unknown_rule(&self, class: usize) -> bool {
         !self.input.classes[class].constraints.unsupported.is_empty()
+            || self.unusable.contains_key(&class)
+    }
+
+    /// Weight of the class's preferences about labels that places of the kind fulfil.
+    pub fn weight(&self, class: usize, kind: usize) -> u32 {
+        self.weights.get(&class).map_or(0, |all| all[kind])
+    }
+
+    /// Units of the class that a bin still takes, by its room and by every rule, as things stand.
+    pub fn room(&self, class: usize, bin: usize) -> u32 {
+        self.room_by(&self.tally, class, &self.bins[bin])
+    }
+
+    /// Never less than any number of units that the rules between units may come to allow.
+    pub fn room_at_most(&self, class: usize, bin: usize) -> u32 {
+        if !self.near.may_widen(class) {
+            return self.room(class, bin);
+        }
+        let b = &self.bins[bin];
+        if !self.matches(class, b.kind) {
+            return 0;
+        }
+        b.fits(&self.units[class], self.input.classes[class].whole_node)
+    }
+
+    /// The same with other counts, or for a bin that is not the run's.
+    pub fn room_by(&self, tally: &Tally, class: usize, bin: &Bin) -> u32 {
+        if !self.matches(class, bin.kind) {
+            return 0;
+        }
+        let fits = bin.fits(&self.units[class], self.input.classes[class].whole_node);
+        if fits == 0 || !self.near.touches(class) {
+            return fits;
+        }
+        let site = Site {
+            kind: bin.kind,
+            content: &bin.content,
+            nodes: 1,
+            fresh: false,
+        };
+        tally.takes(&self.near, class, site).with(fits).0
+    }
+
+    /// Takes room of a bin for units, or holds it.
+    pub fn take(&mut self, class: usize, bin: usize, units: u32, hold: bool) {
+        let unit = &self.units[class];
+        let whole = self.input.classes[class].whole_node;
+        let b = &mut self.bins[bin];
+        b.occupy(unit, whole, units);
+        if hold {
+            b.held.push((class, units));
+            return;
+        }
+        self.step += 1;
+        b.placed.push(Put {
+            class,
+            units,
+            step: self.step,
+        });
+        self.tally
+            .put(&self.near, class, b.kind, &mut b.content, (units, 1), true);
+    }
+
+    /// Units of the class that all nodes of an open group together still take; never less than what the rules between
+    /// units may come to allow.
+    pub fn room_in(&self, class: usize, group: &Group) -> u32 {
+        if self.near.may_widen(class) {
+            let matches = self.matches(class, self.offers[group.offer].kind);
+            let each = group.free.times(&self.units[class]);
+            let open = matches && !group.whole && !self.input.classes[class].whole_node;
+            return if open {
+                each.saturating_mul(group.nodes)
+            } else {
+                0
+            };
+        }
+        let (each, total) = self.room_in_by(&self.tally, class, group);
+        each.saturating_mul(group.nodes).min(total)
+    }
+
+    /// With other counts: on each node, and on all of them together.
+    pub fn room_in_by(&self, tally: &Tally, class: usize, group: &Group) -> (u32, u32) {
+        let kind = self.offers[group.offer].kind;
+        let whole = group.whole || self.input.classes[class].whole_node;
+        if whole || !self.matches(class, kind) {
+            return (0, 0);
+        }
+        let fits = group.free.times(&self.units[class]);
+        if fits == 0 || !self.near.touches(class) {
+            return (fits, u32::MAX);
+        }
+        let site = Site {
+            kind,
+            content: &group.content,
+            nodes: group.nodes,
+            fresh: false,
+        };
+        tally.takes(&self.near, class, site).with(fits)
     }
 
     /// Adds a reason to a class.

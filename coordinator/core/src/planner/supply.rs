@@ -1,8 +1,11 @@
 //! Existing supply: which nodes take work, which may be taken back, which come, and how much room each has. Used by
 //! `state` to build the bins, and by the parts that ask what may be done to a pool or a node.
 
+use super::near::Content;
+use super::size::{Free, Names, Size};
+use super::state::Put;
 use crate::model::{
-    Busy, Class, Cordon, LaunchInFlight, Lifecycle, NodeInput, PlanInput, PoolInput, PoolKind,
+    Busy, Cordon, LaunchInFlight, Lifecycle, NodeInput, PlanInput, PoolInput, PoolKind, Reserved,
     Resources, Source, Stop,
 };
 
@@ -30,56 +33,39 @@ pub(super) struct Bin {
     pub kind: usize,
     pub pool: Option<usize>,
     pub tier: Tier,
-    pub total: Resources,
-    pub free: Resources,
+    pub total: Size,
+    pub free: Free,
+    /// What the rules between units count here.
+    pub content: Content,
     /// Nothing on it: a whole-node unit may take it.
     pub empty: bool,
     /// Witnesses say idle, or it is coming.
     pub idle: bool,
     /// Only counts in `would` (its pool is observed).
     pub would: bool,
-    /// (class, units).
-    pub placed: Vec<(usize, u32)>,
+    pub placed: Vec<Put>,
     /// Held for a gang: (class, units).
     pub held: Vec<(usize, u32)>,
 }
 
 impl Bin {
-    /// Units of a class that fit now; the class must match the kind.
-    pub fn times(&self, class: &Class, index: usize) -> u32 {
-        if class.whole_node {
-            return u32::from(self.empty && class.unit.fits(&self.total));
-        }
-        let fits = class.unit.times(&self.free);
-        match class.constraints.max_per_node {
-            0 => fits,
-            most => {
-                let here: u32 = self
-                    .placed
-                    .iter()
-                    .chain(&self.held)
-                    .filter(|p| p.0 == index)
-                    .map(|p| p.1)
-                    .sum();
-                fits.min(most.saturating_sub(here))
-            }
+    /// Units that there is room for now, rules aside. What may go there is `Work::room`.
+    pub fn fits(&self, unit: &Size, whole_node: bool) -> u32 {
+        if whole_node {
+            u32::from(self.empty && unit.fits(&self.total))
+        } else {
+            self.free.times(unit)
         }
     }
 
-    /// Takes room for units.
-    pub fn take(&mut self, class: &Class, index: usize, units: u32, hold: bool) {
-        if class.whole_node {
-            self.free = Resources::default();
+    /// Takes the room. Called by `Work::take`, which counts what was placed.
+    pub fn occupy(&mut self, unit: &Size, whole_node: bool, units: u32) {
+        if whole_node {
+            self.free.clear();
         } else {
-            self.free = self.free.minus(&class.unit.scaled(units));
+            self.free.take(unit, units);
         }
         self.empty = false;
-        let list = if hold {
-            &mut self.held
-        } else {
-            &mut self.placed
-        };
-        list.push((index, units));
     }
 }
 
@@ -160,13 +146,16 @@ pub(super) fn takes_work(node: &NodeInput) -> bool {
 }
 
 /// What a node supplies, if anything.
-pub(super) fn node_supply(node: &NodeInput, pool: Option<&PoolInput>) -> Option<(Tier, Resources)> {
+pub(super) fn node_supply<'a>(
+    node: &'a NodeInput,
+    pool: Option<&'a PoolInput>,
+) -> Option<(Tier, &'a Resources)> {
     if takes_work(node) {
-        return Some((Tier::Ready, node.allocatable.clone()));
+        return Some((Tier::Ready, &node.allocatable));
     }
     let pool = pool?;
     if can_uncordon(node) && touch_stop(pool).is_none() {
-        return Some((Tier::OwnCordoned, node.allocatable.clone()));
+        return Some((Tier::OwnCordoned, &node.allocatable));
     }
     let joining = node.lifecycle == Lifecycle::Joined
         && node.cordon.is_none()
@@ -182,42 +171,52 @@ pub(super) fn node_supply(node: &NodeInput, pool: Option<&PoolInput>) -> Option<
         .as_ref()
         .and_then(|id| pool.offerings.iter().find(|o| o.id == *id));
     let total = offering
-        .and_then(|o| o.allocatable.clone())
-        .unwrap_or_else(|| node.allocatable.clone());
+        .and_then(|o| o.allocatable.as_ref())
+        .unwrap_or(&node.allocatable);
     Some((Tier::Coming, total))
 }
 
+/// Takes off what a request holds on a node: shares of GPUs unit by unit.
+pub(super) fn reserve(free: &mut Free, names: &Names<'_>, held: &Reserved) {
+    let mut amount = names.size(&held.amount);
+    let milli = std::mem::take(&mut amount.milli);
+    free.take(&amount, 1);
+    if let Some(each) = milli.checked_div(held.units).filter(|each| *each > 0) {
+        free.take(&Size::share(each), held.units);
+    }
+}
+
 /// Takes off what requests hold on the nodes of a launch. A request whose unit is not known holds all of it.
-pub(super) fn reserve_coming(input: &PlanInput, launch: &LaunchInFlight, bins: &mut [Bin]) {
-    for (request, units) in &launch.reserved {
+pub(super) fn reserve_coming(
+    input: &PlanInput,
+    units: &[Size],
+    launch: &LaunchInFlight,
+    bins: &mut [Bin],
+) {
+    for (request, held) in &launch.reserved {
         let name = Source::Request(request.clone());
-        let class = input.classes.iter().find(|c| c.source == name);
-        let mut left = *units;
+        let class = input.classes.iter().position(|c| c.source == name);
+        let mut left = *held;
         for bin in bins.iter_mut() {
             if left == 0 {
                 break;
             }
-            let fits = match class {
-                Some(c) if c.whole_node => u32::from(bin.empty),
-                Some(c) => c.unit.times(&bin.free),
-                None => u32::MAX,
-            };
-            let n = fits.min(left);
-            if n == 0 {
+            let Some(class) = class else {
+                if bin.empty || !bin.free.size.is_zero() {
+                    (bin.empty, bin.idle) = (false, false);
+                    bin.free.clear();
+                }
                 continue;
-            }
-            bin.empty = false;
-            bin.idle = false;
-            match class {
-                Some(c) if !c.whole_node => {
-                    bin.free = bin.free.minus(&c.unit.scaled(n));
-                    left -= n;
-                }
-                Some(_) => {
-                    bin.free = Resources::default();
-                    left -= n;
-                }
-                None => bin.free = Resources::default(),
+            };
+            let n = if input.classes[class].whole_node {
+                u32::from(bin.empty)
+            } else {
+                bin.free.times(&units[class]).min(left)
+            };
+            if n > 0 {
+                bin.occupy(&units[class], input.classes[class].whole_node, n);
+                bin.idle = false;
+                left -= n;
             }
         }
     }

@@ -6,7 +6,7 @@ use super::could::{self, Could};
 use super::report::to_u32;
 use super::state::Work;
 use super::supply::{At, Tier, stale, unread};
-use super::{coming, gangs};
+use super::{coming, gangs, matching};
 use crate::model::{ClassOutcome, PoolInput, Reason, Resources, Stop, UnixMs};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,13 +33,13 @@ impl Places {
             }
         };
         for (b, bin) in work.bins.iter().enumerate().filter(|(_, b)| !b.would) {
-            for (class, _) in &bin.placed {
-                add(&mut all.bins[*class], b);
+            for put in &bin.placed {
+                add(&mut all.bins[put.class], b);
             }
         }
         for (g, group) in work.groups.iter().enumerate() {
-            for (class, _) in &group.placed {
-                add(&mut all.groups[*class], g);
+            for put in &group.placed {
+                add(&mut all.groups[put.class], g);
             }
         }
         all
@@ -123,8 +123,8 @@ fn placed(work: &Work<'_>, places: &Places, class: usize, reasons: &mut Vec<Reas
         let here: u32 = bin
             .placed
             .iter()
-            .filter(|p| p.0 == class)
-            .map(|p| p.1)
+            .filter(|p| p.class == class)
+            .map(|p| p.units)
             .sum();
         if here == 0 {
             continue;
@@ -189,7 +189,6 @@ fn kept_for_gangs(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
     if !work.holds && work.partial.is_empty() {
         return;
     }
-    let unit = &work.input.classes[class];
     let bins = work.bins.iter().filter(|b| !b.would && b.placed.is_empty());
     let mut holders: BTreeSet<usize> = BTreeSet::new();
     for bin in bins.filter(|b| work.matches(class, b.kind)) {
@@ -200,10 +199,11 @@ fn kept_for_gangs(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
             continue;
         }
         let mut lent = bin.clone();
-        lent.free = bin.total.minus(&node.used);
+        lent.free.size = bin.total.minus(&work.names.size(&node.used));
+        lent.free.shares.clone_from(&node.gpu_shares);
         lent.empty = bin.idle || node.used.is_zero();
         lent.held.clear();
-        if lent.times(unit, class) > bin.times(unit, class) {
+        if work.room_by(&work.tally, class, &lent) > work.room_by(&work.tally, class, bin) {
             holders.extend(by);
         }
     }
@@ -380,9 +380,9 @@ fn wants(work: &Work<'_>, class: usize) -> String {
         let names: Vec<&str> = c.pools.iter().map(crate::model::PoolId::as_str).collect();
         all.push(format!("pool {}", names.join(" or ")));
     }
-    for r in &c.requirements {
-        let any: Vec<&str> = r.any_of.iter().map(String::as_str).collect();
-        all.push(format!("{}={}", r.key, any.join("|")));
+    all.extend(c.requirements.iter().map(matching::words));
+    if !c.any_of.is_empty() {
+        all.push(matching::words_of_any(&c.any_of));
     }
     all.join(", ")
 }

@@ -199,11 +199,10 @@ pub(super) fn take(
     class: usize,
     fits: &[(usize, u32)],
 ) -> u32 {
-    let unit = &work.input.classes[class];
     work.holds |= !fits.is_empty();
     let mut units = 0;
     for (b, n) in fits {
-        work.bins[*b].take(unit, class, *n, true);
+        work.take(class, *b, *n, true);
         round.log.took(*b);
         units += n;
     }

@@ -4,7 +4,6 @@
 //! **Invariant:** within one run of `gangs` room is only ever taken; whoever takes it says so in the `Log`.
 
 use super::map::Map;
-use crate::planner::packing::room_in;
 use crate::planner::state::Work;
 use std::collections::BTreeSet;
 
@@ -101,16 +100,13 @@ impl Look {
         let mut found: Vec<(usize, Entry)> = Vec::new();
         for &b in work.order_for(class) {
             let bin = &work.bins[b];
-            if bin.free.gpus < unit.unit.gpus
-                || bin.would != would
-                || !work.matches(class, bin.kind)
-            {
+            if bin.free.size.gpus < unit.unit.gpus || bin.would != would {
                 continue;
             }
             let Some(domain) = map.of_bin(b, bin.kind) else {
                 continue;
             };
-            let units = bin.times(unit, class);
+            let units = work.room_at_most(class, b);
             if units > 0 {
                 let entry = Entry {
                     rank: log.rank(unit.unit.gpus, b),
@@ -176,7 +172,7 @@ impl Look {
         let mine = &mut self.entries[span.from..span.to];
         let rank = log.rank(unit.unit.gpus, b);
         if let Ok(at) = mine.binary_search_by_key(&rank, |e| e.rank) {
-            let units = bin.times(unit, self.class).min(mine[at].units);
+            let units = work.room_at_most(self.class, b).min(mine[at].units);
             span.units -= u64::from(mine[at].units - units);
             mine[at].units = units;
         }
@@ -192,14 +188,20 @@ impl Look {
                 continue;
             };
             if let Ok(at) = self.growing.binary_search_by_key(&slot, |g| g.slot) {
-                let here = room_in(work, group, self.class).saturating_mul(group.nodes);
+                let here = work.room_in(self.class, group);
                 let open = &mut self.growing[at].open;
                 *open = open.saturating_add(here);
             }
         }
     }
 
-    /// So many units in the span: (bin, units), in the order of use.
+    /// Bins of a span, in the order of use.
+    pub fn bins(&self, span: &Span) -> impl Iterator<Item = usize> + '_ {
+        let mine = self.entries[span.from..span.to].iter();
+        mine.filter(|e| e.units > 0).map(|e| e.bin as usize)
+    }
+
+    /// So many units in the span: (bin, units), in the order of use. Rules between units aside.
     pub fn take(&self, span: &Span, most: u32) -> Vec<(usize, u32)> {
         let mut left = most;
         let mut fits = Vec::new();

@@ -8,8 +8,10 @@ use super::{Try, rating};
 use crate::model::Locality;
 use crate::planner::grow::{self, Packing};
 use crate::planner::ledger::Ledger;
+use crate::planner::near::Tally;
 use crate::planner::offers::Offer;
 use crate::planner::state::Work;
+use crate::planner::trial;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -290,7 +292,16 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
 
     /// Packs it. None: there is no such way, because nothing is large enough.
     fn attempt(&self, way: &Way) -> Option<Try> {
-        let mut units = self.ask.want - way.fitted;
+        // Rules between units hold among those of the gang as well: then what fits must be tried.
+        let span = way.span.map(|s| &self.look.spans[s]);
+        let class = self.ask.class;
+        let tried = self.work.near.touches(class).then(|| {
+            let bins = span.into_iter().flat_map(|s| self.look.bins(s));
+            trial::fit(self.work, class, bins, way.fitted)
+        });
+        let fitted = tried.as_ref().map_or(way.fitted, |t| t.fitted);
+        let counts = tried.as_ref().map(|t| &t.tally);
+        let mut units = self.ask.want - fitted;
         let packing = match way.growth {
             Growth::Nowhere => None,
             Growth::NewNode => {
@@ -300,36 +311,47 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
             }
             Growth::Pool(at) => {
                 let only = self.look.growing[at].pool;
-                Some(self.pack(way.domain, units, &|p| p == only))
+                Some(self.pack(way.domain, units, counts, &|p| p == only))
             }
             Growth::Pools(from, to) => {
                 let pools = &self.look.growing[from..to];
                 let among = |p: usize| pools.binary_search_by_key(&p, |g| g.pool).is_ok();
-                Some(self.pack(way.domain, units, &among))
+                Some(self.pack(way.domain, units, counts, &among))
             }
         };
-        let fits = way.span.map(|s| &self.look.spans[s]);
         Some(Try {
             domain: self.map.domains[way.domain].clone(),
-            fits: fits.map_or_else(Vec::new, |s| self.look.take(s, way.fitted)),
-            fitted: way.fitted,
+            fits: match (tried, span) {
+                (Some(tried), _) => tried.fits,
+                (None, Some(span)) => self.look.take(span, fitted),
+                (None, None) => Vec::new(),
+            },
+            fitted,
             placed: packing
                 .as_ref()
-                .map_or(way.fitted, |p| way.fitted + units - p.left[0]),
+                .map_or(fitted, |p| fitted + units - p.left[0]),
             packing,
         })
     }
 
-    fn pack(&self, domain: usize, units: u32, only: &dyn Fn(usize) -> bool) -> Packing {
+    /// With the counts as they are after what fits, if those were tried.
+    fn pack(
+        &self,
+        domain: usize,
+        units: u32,
+        counts: Option<&Tally>,
+        only: &dyn Fn(usize) -> bool,
+    ) -> Packing {
         let Ask { class, would, .. } = self.ask;
         let inside = |o: &Offer<'_>| {
             self.map.locality != Locality::Zone || self.map.of_new(o.kind) == Some(domain)
         };
-        grow::attempt(
+        grow::attempt_from(
             self.work,
             &[class],
             vec![units],
             self.ask.ledger,
+            counts.unwrap_or(&self.work.tally),
             &|_, o| o.would == would && only(o.pool) && inside(o),
         )
     }

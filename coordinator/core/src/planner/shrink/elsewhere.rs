@@ -140,7 +140,7 @@ impl Elsewhere {
                     let paid = work.input.nodes[n].price > MicroUsd::ZERO;
                     // To fill an idle node that is paid for saves nothing.
                     let fills = bin.idle && bin.placed.is_empty() && paid;
-                    (open && !fills).then_some((paid, bin.free.gpus, bin.free.cpu, b))
+                    (open && !fills).then_some((paid, bin.free.size.gpus, bin.free.size.cpu, b))
                 })
                 .collect();
             all.sort();
@@ -170,8 +170,23 @@ impl Elsewhere {
         if !place.takes_from(&work.input.nodes[node]) {
             return None;
         }
-        let taken = self.taken.get(&b);
-        Some(taken.map_or_else(|| bin.free.clone(), |t| bin.free.minus(t)))
+        let mut free = target.allocatable.minus(&target.used);
+        for held in &target.reserved {
+            free = free.minus(&held.amount);
+        }
+        let placed = bin.placed.iter().map(|put| (put.class, put.units));
+        for (class, units) in placed.chain(bin.held.iter().copied()) {
+            let class = &work.input.classes[class];
+            if class.whole_node {
+                return None;
+            }
+            free = free.minus(&class.unit.scaled(units));
+        }
+        Some(
+            self.taken
+                .get(&b)
+                .map_or_else(|| free.clone(), |t| free.minus(t)),
+        )
     }
 
     /// The cheapest offer whose one node holds the rest.

@@ -48,14 +48,13 @@ pub(super) fn is_used(work: &Work<'_>, node: usize) -> bool {
 
 /// What a used node is kept for.
 pub(in super::super) fn kept_for(work: &Work<'_>, node: usize) -> Reason {
-    let first = |list: &[(usize, u32)]| list.iter().map(|(c, _)| *c).min();
     let bin = bin_of(work, node);
-    if let Some(class) = bin.and_then(|b| first(&b.placed)) {
+    if let Some(class) = bin.and_then(|b| b.placed.iter().map(|p| p.class).min()) {
         return Reason::KeptForDemand {
             source: work.input.classes[class].source.clone(),
         };
     }
-    if let Some(gang) = bin.and_then(|b| first(&b.held)) {
+    if let Some(gang) = bin.and_then(|b| b.held.iter().map(|(c, _)| *c).min()) {
         return gangs::kept(work, gang);
     }
     let kept = work.kept_free.get(&node).cloned();
@@ -108,16 +107,16 @@ pub(super) fn waiting_for_teams(work: &Work<'_>) -> BTreeMap<usize, Reason> {
         if open == 0 || !limited || unit.gang.is_some() || work.unknown_rule(class) {
             continue;
         }
-        for bin in &work.bins {
+        for (b, bin) in work.bins.iter().enumerate() {
             let At::Node(n) = bin.at else { continue };
             let free = bin.idle && bin.tier == Tier::Ready && !bin.would && !kept.contains_key(&n);
             if open == 0 {
                 break;
             }
-            if !free || !bin.placed.is_empty() || !work.matches(class, bin.kind) {
+            if !free || !bin.placed.is_empty() {
                 continue;
             }
-            let fits = bin.times(unit, class).min(open);
+            let fits = work.room(class, b).min(open);
             if fits > 0 {
                 open -= fits;
                 let source = unit.source.clone();
