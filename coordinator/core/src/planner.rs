@@ -17,6 +17,7 @@ mod matching;
 mod near;
 mod offers;
 mod packing;
+mod redact;
 mod report;
 mod shrink;
 mod size;
@@ -30,6 +31,7 @@ mod why_fleet;
 pub use check::{Culprit, Violation, check, violations};
 pub use explain::{class_summary, pool_summary, render, render_action, render_stop};
 pub use file::{PlanFileError, from_input_bytes, to_bytes};
+pub use redact::{Redaction, redact};
 
 use crate::model::{PlanInput, Planned};
 use state::Work;

@@ -3,6 +3,7 @@
 mod fleet;
 mod invariants;
 mod random;
+mod redact;
 mod removals;
 mod script;
 

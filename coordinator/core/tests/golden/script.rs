@@ -604,6 +604,7 @@ impl World {
             "dropped: {:?}",
             planned.report.dropped
         );
+        crate::redact::same_plan(input);
         let mut out = String::new();
         if planned.plan.actions.is_empty() {
             out.push_str("plan 0\n");

@@ -1,0 +1,383 @@
+//! Every text of a plan input, with its kind. Used by `redact`. Structs are taken apart field by field, so that a new
+//! field does not compile until somebody has said whether it is a name.
+
+mod place;
+
+use crate::model::{
+    Busy, Class, Cordon, Demanded, Disruption, DrainInfo, Gang, LaunchInFlight, Learnt,
+    MemoryEntry, NodeInput, Offering, PlanInput, Policy, PoolInput, Reserved, Resources, Running,
+    Source, Stop,
+};
+use place::{labels, rebuilt, taints};
+use std::collections::BTreeMap;
+
+/// What a text is. A text of several kinds is called by the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Kept,
+    Pool,
+    Node,
+    Host,
+    Site,
+    Zone,
+    Offering,
+    Instance,
+    Launch,
+    Drain,
+    Request,
+    Source,
+    Team,
+    Namespace,
+    Headroom,
+    Budget,
+    Person,
+    Resource,
+    Address,
+    Key,
+    Value,
+    Text,
+}
+
+impl Kind {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Pool => "pool",
+            Self::Node => "node",
+            Self::Host => "host",
+            Self::Site => "site",
+            Self::Zone => "zone",
+            Self::Offering => "offering",
+            Self::Instance => "instance",
+            Self::Launch => "launch",
+            Self::Drain => "drain",
+            Self::Request => "request",
+            Self::Source => "source",
+            Self::Team => "team",
+            Self::Namespace => "namespace",
+            Self::Headroom => "headroom",
+            Self::Budget => "budget",
+            Self::Person => "person",
+            Self::Resource => "resource",
+            Self::Address => "address",
+            Self::Key => "key",
+            Self::Value => "value",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// Who looks at a text, and may change it.
+pub(super) type See<'f> = &'f mut dyn FnMut(Kind, &mut String);
+
+/// All texts of an input.
+pub(super) fn texts(input: &mut PlanInput, see: See<'_>) {
+    let PlanInput {
+        version: _,
+        now: _,
+        seed: _,
+        pools,
+        nodes,
+        classes,
+        launches,
+        memory,
+        policy,
+        learnt,
+    } = input;
+    pools.iter_mut().for_each(|p| pool(p, see));
+    nodes.iter_mut().for_each(|n| node(n, see));
+    classes.iter_mut().for_each(|c| class(c, see));
+    for launch in launches {
+        let LaunchInFlight {
+            id,
+            pool,
+            offering,
+            count: _,
+            asked: _,
+            deadline: _,
+            reserved,
+        } = launch;
+        see(Kind::Launch, &mut id.0);
+        see(Kind::Pool, &mut pool.0);
+        see(Kind::Offering, &mut offering.0);
+        for (request, _) in reserved {
+            see(Kind::Request, &mut request.0);
+        }
+    }
+    for entry in memory {
+        let MemoryEntry {
+            offering,
+            kind: _,
+            failed: _,
+            next_probe: _,
+            ration: _,
+            message,
+        } = entry;
+        see(Kind::Offering, &mut offering.0);
+        see(Kind::Text, message);
+    }
+    fleet(policy, see);
+    let Learnt { lives: _, demanded } = learnt;
+    *demanded = std::mem::take(demanded)
+        .into_iter()
+        .map(|(mut pool, mut last)| {
+            let Demanded { at: _, offering } = &mut last;
+            see(Kind::Pool, &mut pool.0);
+            if let Some(offering) = offering {
+                see(Kind::Offering, &mut offering.0);
+            }
+            (pool, last)
+        })
+        .collect();
+}
+
+fn fleet(policy: &mut Policy, see: See<'_>) {
+    let Policy {
+        max_cost: _,
+        max_gpus: _,
+        settle: _,
+        consolidate: _,
+        headroom,
+        teams,
+    } = policy;
+    for room in headroom {
+        see(Kind::Headroom, &mut room.name);
+        amounts(&mut room.unit, see);
+        place::constraints(&mut room.constraints, see);
+    }
+    rebuilt(teams, |team, _| see(Kind::Team, team));
+}
+
+fn pool(pool: &mut PoolInput, see: See<'_>) {
+    let PoolInput {
+        id,
+        kind: _,
+        site,
+        mode: _,
+        stops,
+        min: _,
+        max: _,
+        spare: _,
+        idle_after: _,
+        anticipate: _,
+        expire_after: _,
+        quota: _,
+        disruption,
+        rank: _,
+        labels: own,
+        taints: tainted,
+        offerings,
+        steering: _,
+        removable: _,
+        unmanaged: _,
+        read_at: _,
+    } = pool;
+    see(Kind::Pool, &mut id.0);
+    see(Kind::Site, &mut site.0);
+    stops.iter_mut().for_each(|s| stop(s, see));
+    for budget in disruption {
+        let Disruption {
+            most: _,
+            strategies: _,
+            until: _,
+            name,
+        } = budget;
+        see(Kind::Budget, name);
+    }
+    labels(own, see);
+    taints(tainted, see);
+    for offering in offerings {
+        let Offering {
+            id,
+            instance_type,
+            zone,
+            market: _,
+            price: _,
+            allocatable,
+            gpu_model,
+            boot: _,
+            available: _,
+        } = offering;
+        see(Kind::Offering, &mut id.0);
+        see(Kind::Kept, instance_type);
+        see(Kind::Zone, zone);
+        see(Kind::Kept, gpu_model);
+        if let Some(size) = allocatable {
+            amounts(size, see);
+        }
+    }
+}
+
+fn stop(stop: &mut Stop, see: See<'_>) {
+    match stop {
+        Stop::Frozen { by, why } | Stop::Paused { by, why } => {
+            see(Kind::Person, by);
+            see(Kind::Text, why);
+        }
+        Stop::Failed { failure: _, why }
+        | Stop::Stale { may_grow: _, why }
+        | Stop::NoRemoval { why }
+        | Stop::NotOurs { why } => see(Kind::Text, why),
+        Stop::NeverJoined { misses: _ } | Stop::SiteSilent => {}
+    }
+}
+
+fn node(node: &mut NodeInput, see: See<'_>) {
+    let NodeInput {
+        id,
+        name,
+        pool,
+        site,
+        zone,
+        instance,
+        offering,
+        lifecycle: _,
+        cordon,
+        unreachable: _,
+        faulty,
+        allocatable,
+        used,
+        gpu_shares: _,
+        workloads,
+        reserved,
+        gpu_model,
+        labels: own,
+        taints: tainted,
+        busy,
+        drain,
+        price: _,
+        launched: _,
+        last_ran: _,
+    } = node;
+    see(Kind::Node, &mut id.0);
+    see(Kind::Host, name);
+    if let Some(pool) = pool {
+        see(Kind::Pool, &mut pool.0);
+    }
+    if let Some(site) = site {
+        see(Kind::Site, &mut site.0);
+    }
+    see(Kind::Zone, zone);
+    if let Some(instance) = instance {
+        see(Kind::Instance, &mut instance.0);
+    }
+    if let Some(offering) = offering {
+        see(Kind::Offering, &mut offering.0);
+    }
+    if let Some(Cordon::Person { who, why }) = cordon {
+        see(Kind::Person, who);
+        see(Kind::Text, why);
+    }
+    if let Some(what) = faulty {
+        see(Kind::Text, what);
+    }
+    amounts(allocatable, see);
+    amounts(used, see);
+    workloads.iter_mut().for_each(|w| running(w, see));
+    for held in reserved {
+        let Reserved {
+            request,
+            units: _,
+            amount,
+        } = held;
+        see(Kind::Request, &mut request.0);
+        amounts(amount, see);
+    }
+    see(Kind::Kept, gpu_model);
+    labels(own, see);
+    taints(tainted, see);
+    match busy {
+        Busy::Idle { since: _ } => {}
+        Busy::Working { what, movable: _ } => what.iter_mut().for_each(|w| see(Kind::Text, w)),
+        Busy::Unknown { why } => see(Kind::Text, why),
+    }
+    if let Some(drain) = drain {
+        let DrainInfo {
+            id,
+            own_idle: _,
+            since: _,
+            reason,
+        } = drain;
+        see(Kind::Drain, &mut id.0);
+        see(Kind::Text, reason);
+    }
+}
+
+fn running(running: &mut Running, see: See<'_>) {
+    let Running {
+        count: _,
+        unit,
+        labels: own,
+        namespace,
+        team,
+        host_ports,
+        anti_affinity,
+        started: _,
+        ends: _,
+        movable: _,
+    } = running;
+    amounts(unit, see);
+    labels(own, see);
+    see(Kind::Namespace, namespace);
+    see(Kind::Team, team);
+    place::ports(host_ports, see);
+    anti_affinity.iter_mut().for_each(|n| place::near(n, see));
+}
+
+fn class(class: &mut Class, see: See<'_>) {
+    let Class {
+        source,
+        unit,
+        whole_node: _,
+        count: _,
+        constraints,
+        gang,
+        priority: _,
+        submitted: _,
+        labels: own,
+        namespace,
+        team,
+        run_time: _,
+        max_wait: _,
+        deadline: _,
+    } = class;
+    match source {
+        Source::Request(name) => see(Kind::Request, &mut name.0),
+        Source::Scheduler(name) => see(Kind::Source, name),
+    }
+    amounts(unit, see);
+    place::constraints(constraints, see);
+    if let Some(gang) = gang {
+        let Gang {
+            min: _,
+            assigned: _,
+            locality: _,
+            hold: _,
+            holding_since: _,
+        } = gang;
+    }
+    labels(own, see);
+    see(Kind::Namespace, namespace);
+    see(Kind::Team, team);
+}
+
+fn amounts(size: &mut Resources, see: See<'_>) {
+    let Resources {
+        cpu: _,
+        memory: _,
+        gpus: _,
+        gpu_milli: _,
+        extended,
+    } = size;
+    let extended: &mut BTreeMap<String, u64> = extended;
+    rebuilt(extended, |name, _| {
+        see(
+            if place::known_resource(name) {
+                Kind::Kept
+            } else {
+                Kind::Resource
+            },
+            name,
+        );
+    });
+}
