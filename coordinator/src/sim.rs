@@ -4,10 +4,12 @@
 //! Called by the CLI and the benchmarks. **Invariant:** it differs from production only in the ports it passes.
 
 pub mod bounds;
+pub mod compare;
 pub mod config;
 pub mod history;
 pub mod offered;
 pub mod policy;
+pub mod report;
 pub mod score;
 pub mod trace;
 

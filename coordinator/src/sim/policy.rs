@@ -29,15 +29,19 @@ pub enum Policy {
     NoPacking,
     /// Places each job at once, opens what it lacks.
     Greedy(Greedy),
-    /// kubernetes-ec2-autoscaler with its defaults; the default scheduler places.
-    Predecessor,
+    /// kubernetes-ec2-autoscaler with its defaults, with or without its brake on removals; the default scheduler places.
+    Predecessor {
+        /// Removes nothing when more than a tenth of all nodes would go.
+        brake: bool,
+    },
     /// Cluster Autoscaler with its defaults; the default scheduler places.
     ClusterAutoscaler(Expander),
 }
 
 /// What a policy may be called, with what follows `=` or `:`.
 pub const NAMES: &str = "no-packing, best-fit, best-fit:TYPE, best-fit-cpu, best-fit-apart, first-fit, known-ends, known-ends-fit, \
-                         best-fit-timeout=10m, predecessor, cluster-autoscaler, cluster-autoscaler:least-waste";
+                         best-fit-timeout=10m, predecessor, \
+                         predecessor:no-brake, cluster-autoscaler, cluster-autoscaler:least-waste";
 
 /// A name that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,7 +98,8 @@ impl FromStr for Policy {
                 idle: idle(text, time.unwrap_or("10m"))?,
                 ..Greedy::default()
             }),
-            ("predecessor", None) => Self::Predecessor,
+            ("predecessor", None) => Self::Predecessor { brake: true },
+            ("predecessor", Some("no-brake")) => Self::Predecessor { brake: false },
             ("cluster-autoscaler", None | Some("random")) => {
                 Self::ClusterAutoscaler(Expander::Random)
             }
@@ -120,7 +125,8 @@ impl fmt::Display for Policy {
         match self {
             Self::NoPacking => f.write_str("no-packing"),
             Self::Greedy(greedy) => greedy.fmt(f),
-            Self::Predecessor => f.write_str("predecessor"),
+            Self::Predecessor { brake: true } => f.write_str("predecessor"),
+            Self::Predecessor { brake: false } => f.write_str("predecessor:no-brake"),
             Self::ClusterAutoscaler(Expander::Random) => f.write_str("cluster-autoscaler"),
             Self::ClusterAutoscaler(Expander::LeastWaste) => {
                 f.write_str("cluster-autoscaler:least-waste")
@@ -130,6 +136,15 @@ impl fmt::Display for Policy {
 }
 
 impl Policy {
+    /// Who places, for people.
+    #[must_use]
+    pub const fn placer(&self) -> &'static str {
+        match self {
+            Self::NoPacking | Self::Greedy(_) => "itself",
+            Self::Predecessor { .. } | Self::ClusterAutoscaler(_) => "kube-default",
+        }
+    }
+
     /// What happens when it decides about this workload. Jobs that nothing offered can hold never start.
     ///
     /// # Errors
@@ -155,7 +170,10 @@ impl Policy {
                 }
                 greedy::replay(greedy, trace, offered)
             }
-            Self::Predecessor => cluster::run(trace, offered, seed, predecessor::Loop),
+            Self::Predecessor { brake } => {
+                let autoscaler = predecessor::Loop { brake: *brake };
+                cluster::run(trace, offered, seed, autoscaler)
+            }
             Self::ClusterAutoscaler(expander) => cluster::run(
                 trace,
                 offered,

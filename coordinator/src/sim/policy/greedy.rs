@@ -55,7 +55,10 @@ impl fmt::Display for Greedy {
             f.write_str("-apart")?;
         }
         if self.idle > Millis(0) {
-            write!(f, "-timeout={}s", self.idle.0.div_ceil(1_000))?;
+            match self.idle.0.div_ceil(1_000) {
+                seconds if seconds % 60 == 0 => write!(f, "-timeout={}m", seconds / 60)?,
+                seconds => write!(f, "-timeout={seconds}s")?,
+            }
         }
         match &self.open {
             Some(name) => write!(f, ":{name}"),

@@ -23,8 +23,11 @@ const INSTANCE_INIT: Millis = Millis::seconds(1_500);
 const BRAKE: usize = 10;
 
 /// It remembers nothing.
-#[derive(Debug, Default)]
-pub(super) struct Loop;
+#[derive(Debug)]
+pub(super) struct Loop {
+    /// Removes nothing when too much could go. Once more than a tenth is idle, that is for ever.
+    pub brake: bool,
+}
 
 impl Autoscaler for Loop {
     fn next(&self, cluster: &Cluster<'_>, now: Millis) -> Option<Millis> {
@@ -42,7 +45,7 @@ impl Autoscaler for Loop {
         // A failed activity: the group's desired size is lowered, and it has no room in this loop.
         let failed: Vec<usize> = cluster.waiting.drain(..).map(|ask| ask.kind).collect();
         grow(cluster, &failed, now);
-        maintain(cluster, now);
+        maintain(cluster, now, self.brake);
     }
 }
 
@@ -168,7 +171,7 @@ fn uncordon(cluster: &mut Cluster<'_>, kind: usize, most: usize) {
 }
 
 /// Steps of section "node states": the first that matches.
-fn maintain(cluster: &mut Cluster<'_>, now: Millis) {
+fn maintain(cluster: &mut Cluster<'_>, now: Millis, brake: bool) {
     let mut kept: BTreeMap<usize, usize> = BTreeMap::new();
     let mut gone = Vec::new();
     let nodes: Vec<u32> = cluster.fleet.live.iter().copied().collect();
@@ -211,7 +214,7 @@ fn maintain(cluster: &mut Cluster<'_>, now: Millis) {
             cluster.fleet.nodes[number as usize].cordoned = true;
         }
     }
-    if gone.len() <= cluster.fleet.live.len().div_ceil(BRAKE) {
+    if !brake || gone.len() <= cluster.fleet.live.len().div_ceil(BRAKE) {
         for node in gone {
             cluster.fleet.close(node, now);
         }

@@ -85,8 +85,10 @@ fn names_are_read_and_written_alike() {
         "first-fit",
         "known-ends",
         "known-ends-fit:p3.8xlarge",
-        "best-fit-timeout=600s",
+        "best-fit-timeout=10m",
+        "best-fit-timeout=90s",
         "predecessor",
+        "predecessor:no-brake",
         "cluster-autoscaler",
         "cluster-autoscaler:least-waste",
     ] {
