@@ -24,4 +24,7 @@ pub use fleet::{
 };
 pub use identity::{AdminRecord, CaRecord, NodeRecord, RevokedRecord, TokenRecord};
 pub use order::{DesiredState, DrainPolicy, DrainRecord, DrainStep, OrderRecord, Then};
-pub use request::{AssignmentRecord, AssignmentTarget, RequestRecord, RequestSpec, RequestState};
+pub use request::{
+    AssignmentRecord, AssignmentTarget, REQUEST_LABEL, RequestRecord, RequestSpec, RequestState,
+    SpreadWish,
+};

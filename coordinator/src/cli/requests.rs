@@ -1,6 +1,8 @@
 //! `drover requests`: create, list, show, extend, cancel, wait. Called by `cli`; talks proto only.
 
 pub mod amount;
+pub mod place;
+mod selector;
 pub mod view;
 pub mod wait;
 

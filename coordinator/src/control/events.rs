@@ -219,6 +219,7 @@ pub enum Happening {
     },
     RequestEnded {
         request: RequestName,
+        why: String,
     },
     RequestCancelled {
         request: RequestName,

@@ -6,6 +6,7 @@
 mod busy;
 mod join;
 mod sizes;
+mod work;
 
 pub use busy::{Evidence, busy};
 pub use join::{Sources, join};
@@ -15,7 +16,7 @@ use crate::ports::link::AgentView;
 use crate::records::{DrainRecord, NodeRecord, OrderRecord};
 use drover_core::model::{
     Busy, Cordon, InstanceId, LaunchId, Lifecycle, MicroUsd, NodeId, OfferingId, PoolId, Reserved,
-    Resources, SiteId, UnixMs,
+    Resources, Running, SiteId, UnixMs,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,6 +68,12 @@ pub struct FleetNode {
     pub used: Resources,
     /// What requests hold.
     pub reserved: Vec<Reserved>,
+    /// Free thousandths of each GPU that units of requests share, smallest first.
+    pub gpu_shares: Vec<u32>,
+    /// What is known of what runs there.
+    pub workloads: Vec<Running>,
+    /// When it was launched; absent when unknown.
+    pub launched: Option<UnixMs>,
     /// GPU model; empty without.
     pub gpu_model: String,
     /// Labels.

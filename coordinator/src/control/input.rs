@@ -326,9 +326,9 @@ fn node_input(node: &FleetNode) -> NodeInput {
         drain.step == DrainStep::Drained && drain.by != DROVER && drain.then != Then::Leave
     });
     NodeInput {
-        gpu_shares: Vec::new(),
-        workloads: Vec::new(),
-        launched: None,
+        gpu_shares: node.gpu_shares.clone(),
+        workloads: node.workloads.clone(),
+        launched: node.launched,
         last_ran: None,
         id: node.id.clone(),
         name: node.name.clone(),

@@ -83,6 +83,19 @@ impl Control {
     }
 }
 
+fn end(round: &Round, tx: &mut Tx, mut request: RequestRecord, why: &str) -> RequestRecord {
+    request.state = RequestState::Ended;
+    request.assignments.clear();
+    request.holding_since = None;
+    request.closed = Some((round.now, why.to_owned()));
+    tx.event(Happening::RequestEnded {
+        request: request.name.clone(),
+        why: why.to_owned(),
+    });
+    tx.audit("request.end", request.name.as_str(), why);
+    request
+}
+
 fn follow(round: &Round, tx: &mut Tx, before: &RequestRecord) -> RequestRecord {
     let mut request = before.clone();
     let there = |target: &AssignmentTarget| match target {
@@ -109,15 +122,7 @@ fn follow(round: &Round, tx: &mut Tx, before: &RequestRecord) -> RequestRecord {
         });
     }
     if request.ends.is_some_and(|ends| ends <= round.now) {
-        request.state = RequestState::Ended;
-        request.assignments.clear();
-        request.holding_since = None;
-        request.closed = Some((round.now, "its time is over".to_owned()));
-        tx.event(Happening::RequestEnded {
-            request: request.name.clone(),
-        });
-        tx.audit("request.end", request.name.as_str(), "its time is over");
-        return request;
+        return end(round, tx, request, "its time is over");
     }
     if assigned(&request) >= request.spec.units {
         request.holding_since = None;
@@ -133,6 +138,17 @@ fn follow(round: &Round, tx: &mut Tx, before: &RequestRecord) -> RequestRecord {
         })
         .map(|found| found.units)
         .sum();
+    // Useless when it has not started: a gang by its minimum, others by any unit.
+    let least = request.spec.gang_min.unwrap_or(1);
+    let late = request.spec.deadline.is_some_and(|at| at <= round.now);
+    if request.state == RequestState::Pending && late && ready < least {
+        return end(
+            round,
+            tx,
+            request,
+            "its deadline passed before it could start",
+        );
+    }
     if request.state == RequestState::Pending && ready >= request.spec.units {
         request.state = RequestState::Served;
         request.served = Some(round.now);

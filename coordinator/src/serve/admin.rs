@@ -258,7 +258,8 @@ impl AdminService for Admin {
     ) -> Answer<v1::Request> {
         let (by, wish) = asked(request)?;
         let spec = wish.spec.ok_or_else(|| named("spec", "is missing"))?;
-        let (name, spec) = requests::spec_from(spec).map_err(|bad| named(bad.0, &bad.1))?;
+        let (name, spec) =
+            requests::spec_from(spec, self.clock.wall()).map_err(|bad| named(bad.0, &bad.1))?;
         let name = self
             .commands
             .create_request(&by, &name, &spec)

@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod limits;
 pub mod nodes;
+mod places;
 pub mod pools;
 pub mod records;
 pub mod requests;

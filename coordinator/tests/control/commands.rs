@@ -1,6 +1,6 @@
 //! What people may change: each error names its field, nothing half is done, all is in the audit.
 
-use crate::rig::{GPUS, Rig, two_pools};
+use crate::rig::{GPUS, Rig, START, two_pools};
 use drover::control::commands::{CommandError, LimitsWish};
 use drover::records::RequestSpec;
 use drover_core::model::{Locality, Millis, PoolId, Resources};
@@ -22,6 +22,7 @@ fn spec() -> RequestSpec {
         pools: Vec::new(),
         labels: BTreeMap::new(),
         hold: None,
+        ..RequestSpec::default()
     }
 }
 
@@ -35,15 +36,24 @@ fn field<T>(result: Result<T, CommandError>) -> &'static str {
 
 #[tokio::test]
 async fn each_wrong_field_of_a_request_is_named() {
-    let rig = Rig::new(&two_pools()).await;
+    let teams = "[control.team.vision]\nmax_gpus = 8\n";
+    let rig = Rig::new(&format!("{}{teams}", two_pools())).await;
     type Change = fn(&mut RequestSpec);
-    let table: [(&str, Change); 6] = [
+    let table: [(&str, Change); 11] = [
         ("units", |spec| spec.units = 0),
         ("gpus_per_unit", |spec| spec.unit.gpus = 0),
         ("min_units", |spec| spec.gang_min = Some(2)),
         ("duration_ms", |spec| spec.duration = Some(Millis(0))),
         ("hold_ms", |spec| spec.hold = Some(Millis(u64::MAX))),
         ("pools", |spec| spec.pools = vec![PoolId::from("nowhere")]),
+        ("gpu_milli_per_unit", |spec| spec.gpu_milli = 500),
+        ("gpu_milli_per_unit", |spec| {
+            spec.unit.gpus = 0;
+            spec.gpu_milli = 1_000;
+        }),
+        ("max_wait_ms", |spec| spec.max_wait = Some(Millis(0))),
+        ("deadline_unix_ms", |spec| spec.deadline = Some(START)),
+        ("team", |spec| spec.team = "visoin".to_owned()),
     ];
     for (wanted, change) in table {
         let mut wrong = spec();

@@ -4,6 +4,7 @@
 mod commands;
 mod crash;
 mod grow;
+mod policy;
 mod rig;
 mod safety;
 mod shrink;

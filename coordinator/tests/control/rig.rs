@@ -755,6 +755,7 @@ impl Rig {
             pools: Vec::new(),
             labels: BTreeMap::new(),
             hold: None,
+            ..RequestSpec::default()
         };
         change(&mut spec);
         self.commands

@@ -79,6 +79,12 @@ pub struct Reserved {
     pub units: u32,
     /// How much in all.
     pub amount: Resources,
+    /// Whose budget pays; empty: only the fleet's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub team: String,
+    /// When the request gives it back; absent when it has not said, or has not begun to count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<UnixMs>,
 }
 
 /// Workloads of one node that are alike.

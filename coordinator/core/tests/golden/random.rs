@@ -245,6 +245,8 @@ fn nodes(d: &mut Dice, input: &mut PlanInput) {
                 request: "req-0".into(),
                 units: 1,
                 amount,
+                team: String::new(),
+                ends: None,
             });
         }
         input.nodes.push(node);

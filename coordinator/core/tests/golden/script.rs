@@ -336,6 +336,8 @@ impl World {
                         request: request.into(),
                         units,
                         amount,
+                        team: String::new(),
+                        ends: None,
                     });
                 }
                 key => match key.split_once('.') {

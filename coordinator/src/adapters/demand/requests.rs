@@ -4,9 +4,11 @@
 
 use crate::ports::demand::{DemandError, DemandReading, DemandSource, Members, REQUESTS};
 use crate::ports::store::Store;
-use crate::records::{AssignmentTarget, RequestRecord, RequestState, keys};
+use crate::records::{AssignmentTarget, REQUEST_LABEL, RequestRecord, RequestState, keys};
 use async_trait::async_trait;
-use drover_core::model::{Class, Constraints, Gang, Millis, Requirement, Source, UnixMs};
+use drover_core::model::{
+    Class, Constraints, Gang, Millis, Operator, Requirement, Selector, Source, Spread, UnixMs,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -77,33 +79,17 @@ fn class(request: &RequestRecord, gang_hold: Millis) -> Option<Class> {
         return None;
     }
     Some(Class {
-        labels: std::collections::BTreeMap::new(),
+        labels: own_label(request),
         namespace: String::new(),
-        team: String::new(),
-        run_time: None,
-        max_wait: None,
-        deadline: None,
+        team: spec.team.clone(),
+        run_time: spec.duration,
+        max_wait: spec.max_wait,
+        deadline: spec.deadline,
         source: Source::Request(request.name.clone()),
-        unit: spec.unit.clone(),
+        unit: spec.whole_unit(),
         whole_node: spec.whole_nodes,
         count,
-        constraints: Constraints {
-            gpu_model: spec.gpu_model.clone(),
-            pools: spec.pools.iter().cloned().collect(),
-            requirements: spec
-                .labels
-                .iter()
-                .map(|(key, value)| Requirement {
-                    op: drover_core::model::Operator::In,
-                    key: key.clone(),
-                    any_of: [value.clone()].into(),
-                })
-                .collect(),
-            tolerations: BTreeMap::new(),
-            max_per_node: 0,
-            unsupported: Vec::new(),
-            ..Constraints::default()
-        },
+        constraints: constraints(request),
         gang: spec.gang_min.map(|min| Gang {
             min,
             assigned,
@@ -116,11 +102,49 @@ fn class(request: &RequestRecord, gang_hold: Millis) -> Option<Class> {
     })
 }
 
+fn own_label(request: &RequestRecord) -> BTreeMap<String, String> {
+    [(REQUEST_LABEL.to_owned(), request.name.0.clone())].into()
+}
+
+fn constraints(request: &RequestRecord) -> Constraints {
+    let spec = &request.spec;
+    let equal = spec.labels.iter().map(|(key, value)| Requirement {
+        op: Operator::In,
+        key: key.clone(),
+        any_of: [value.clone()].into(),
+    });
+    // Its own units and nobody else's are counted.
+    let own = Selector {
+        requirements: vec![Requirement {
+            op: Operator::In,
+            key: REQUEST_LABEL.to_owned(),
+            any_of: [request.name.0.clone()].into(),
+        }],
+        ..Selector::default()
+    };
+    let spread = spec.spread.iter().map(|wish| Spread {
+        topology: wish.topology.clone(),
+        select: own.clone(),
+        max_skew: wish.max_skew,
+        min_domains: 0,
+        hard: wish.hard,
+    });
+    Constraints {
+        gpu_model: spec.gpu_model.clone(),
+        pools: spec.pools.iter().cloned().collect(),
+        requirements: equal.chain(spec.rules.iter().cloned()).collect(),
+        preferred: spec.preferred.clone(),
+        tolerations: spec.tolerations.clone(),
+        spread: spread.collect(),
+        ..Constraints::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{AssignmentRecord, RequestSpec};
-    use drover_core::model::{LaunchId, Locality, NodeId, RequestName, Resources};
+    use crate::records::{AssignmentRecord, RequestSpec, SpreadWish};
+    use drover_core::model::{LaunchId, NodeId, RequestName, Resources};
 
     fn request(state: RequestState, on_node: u32, on_launch: u32) -> RequestRecord {
         let unit = Resources {
@@ -145,15 +169,8 @@ mod tests {
             spec: RequestSpec {
                 units: 4,
                 unit: unit.clone(),
-                whole_nodes: false,
-                gpu_model: String::new(),
-                duration: None,
                 gang_min: Some(3),
-                locality: Locality::Any,
-                priority: 0,
-                pools: Vec::new(),
-                labels: BTreeMap::new(),
-                hold: None,
+                ..RequestSpec::default()
             },
             owner: "admin/a".into(),
             submitted: UnixMs(1),
@@ -187,5 +204,90 @@ mod tests {
         );
         assert_eq!(count(RequestState::Ended, 0, 0), None);
         assert_eq!(count(RequestState::Cancelled, 0, 0), None);
+    }
+
+    #[test]
+    fn what_a_request_says_reaches_the_planner() {
+        let mut asked = request(RequestState::Pending, 0, 0);
+        asked.spec = RequestSpec {
+            gpu_milli: 250,
+            unit: Resources::default(),
+            team: "vision".into(),
+            duration: Some(Millis::minutes(8)),
+            max_wait: Some(Millis::minutes(5)),
+            deadline: Some(UnixMs(99)),
+            labels: [("disk".to_owned(), "ssd".to_owned())].into(),
+            rules: vec![Requirement {
+                key: "slow".into(),
+                op: Operator::Absent,
+                any_of: [].into(),
+            }],
+            tolerations: [("gpu".to_owned(), [].into())].into(),
+            spread: vec![SpreadWish {
+                topology: "topology.kubernetes.io/zone".into(),
+                max_skew: 2,
+                hard: true,
+            }],
+            ..asked.spec
+        };
+        let class = class(&asked, Millis(9)).expect("it waits");
+        assert_eq!(class.unit.gpu_milli, 250);
+        assert_eq!(class.team, "vision");
+        assert_eq!(class.run_time, Some(Millis::minutes(8)));
+        assert_eq!(class.max_wait, Some(Millis::minutes(5)));
+        assert_eq!(class.deadline, Some(UnixMs(99)));
+        let wants = class.constraints;
+        let keys: Vec<&str> = wants
+            .requirements
+            .iter()
+            .map(|rule| rule.key.as_str())
+            .collect();
+        assert_eq!(keys, ["disk", "slow"]);
+        assert!(wants.tolerations.contains_key("gpu"));
+        let spread = &wants.spread[0];
+        assert_eq!((spread.max_skew, spread.hard), (2, true));
+        // Its own units are the ones that are counted.
+        let rule = &spread.select.requirements[0];
+        assert!(rule.holds(class.labels.get(&rule.key).map(String::as_str)));
+    }
+
+    #[test]
+    fn a_record_stays_readable_by_the_release_before() {
+        // What the first release wrote and read: nothing more is written unless it was asked for.
+        let plain = request(RequestState::Pending, 1, 0);
+        let value = serde_json::to_value(&plain).expect("json");
+        let names: Vec<&str> = value["spec"]
+            .as_object()
+            .expect("an object")
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "duration",
+                "gang_min",
+                "gpu_model",
+                "hold",
+                "labels",
+                "locality",
+                "pools",
+                "priority",
+                "unit",
+                "units",
+                "whole_nodes"
+            ]
+        );
+        // And where a share was asked for, the amounts that refuse unknown names do not have it.
+        let mut shares = plain.clone();
+        shares.spec.gpu_milli = 500;
+        let value = serde_json::to_value(&shares).expect("json");
+        assert_eq!(value["spec"]["gpu_milli"], 500);
+        assert!(value["spec"]["unit"].get("gpu_milli").is_none());
+        let back: RequestRecord = serde_json::from_value(value).expect("read");
+        assert_eq!(back, shares);
+        let old = r#"{"units":1,"unit":{"cpu":0,"memory":0,"gpus":1}}"#;
+        let read: RequestSpec = serde_json::from_str(old).expect("an old record");
+        assert_eq!((read.team.as_str(), read.deadline), ("", None));
     }
 }

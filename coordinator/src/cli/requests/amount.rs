@@ -1,5 +1,6 @@
 //! From the flags of `requests create` to a request: totals are cut into equal units. Pure; used by `requests`.
 
+use super::place::Place;
 use crate::cli::duration;
 use clap::{Args, ValueEnum};
 use drover_proto::{limits, v1};
@@ -10,7 +11,7 @@ use drover_proto::{limits, v1};
 /// many as --gpus-per-unit, --cpus-per-unit or --memory-per-unit make; without these one GPU is one unit, and CPUs and
 /// memory alone are one unit. --nodes asks for whole nodes.
 #[derive(Debug, Clone, Default, Args)]
-#[command(group(clap::ArgGroup::new("amount").required(true).multiple(true).args(["gpus", "nodes", "cpus_milli", "memory_bytes", "units"])))]
+#[command(group(clap::ArgGroup::new("amount").required(true).multiple(true).args(["gpus", "nodes", "cpus_milli", "memory_bytes", "units", "gpu_milli"])))]
 pub struct Create {
     /// GPUs in all.
     #[arg(long, conflicts_with = "nodes")]
@@ -30,6 +31,9 @@ pub struct Create {
     /// GPUs of one unit (of one node at least, with --nodes).
     #[arg(long)]
     pub gpus_per_unit: Option<u32>,
+    /// Thousandths of one GPU that a unit shares with others, 1 to 999. Sharing is counted, not enforced.
+    #[arg(long, value_name = "THOUSANDTHS", conflicts_with_all = ["gpus", "nodes", "gpus_per_unit"], value_parser = clap::value_parser!(u32).range(1..=999))]
+    pub gpu_milli: Option<u32>,
     /// CPUs of one unit.
     #[arg(long = "cpus-per-unit", value_name = "CPUS", value_parser = duration::parse_milli_cpus)]
     pub cpus_milli_per_unit: Option<u64>,
@@ -39,14 +43,25 @@ pub struct Create {
     /// GPU model, like titan-x; any without it.
     #[arg(long, value_name = "MODEL", default_value = "")]
     pub gpu_model: String,
-    /// How long it is held once served; until cancelled without it.
+    /// How long it is held once served; until cancelled without it. It is also the run time that plans count on: capacity
+    /// that is given back soon is waited for, where `--max-wait` allows it.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse_ms_positive)]
     pub for_ms: Option<u64>,
+    /// May wait so long for capacity that others give back before new nodes are asked for.
+    #[arg(long = "max-wait", value_name = "DURATION", value_parser = duration::parse_ms_positive)]
+    pub max_wait_ms: Option<u64>,
+    /// Useless when it has not started by then: a span from now on, like 2h, or a moment, like 2026-05-01T18:00:00Z.
+    #[arg(long, value_name = "DURATION|MOMENT", value_parser = deadline)]
+    pub deadline: Option<Deadline>,
+    /// Whose budget pays.
+    #[arg(long, value_name = "TEAM", default_value = "")]
+    pub team: String,
     /// All at once, or nothing.
     #[arg(long)]
     pub gang: bool,
-    /// Least useful amount of a gang, counted as it was asked (GPUs, nodes or units); all without it.
-    #[arg(long, requires = "gang")]
+    /// Least useful amount, counted as it was asked (GPUs, nodes or units): a gang that is elastic above it; all of a gang
+    /// without it.
+    #[arg(long)]
     pub min: Option<u32>,
     /// How near the units must be.
     #[arg(long, value_enum, default_value_t)]
@@ -60,11 +75,11 @@ pub struct Create {
     /// Only this pool (may be repeated).
     #[arg(long = "pool", value_name = "POOL")]
     pub pools: Vec<String>,
-    /// Label that a node must carry (may be repeated).
-    #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    pub labels: Vec<(String, String)>,
+    /// Where units may go.
+    #[command(flatten)]
+    pub place: Place,
     /// How long a gang may hold part of what it needs (the config's).
-    #[arg(long = "hold", value_name = "DURATION", requires = "gang", value_parser = duration::parse_ms_positive)]
+    #[arg(long = "hold", value_name = "DURATION", value_parser = duration::parse_ms_positive)]
     pub hold_ms: Option<u64>,
     /// Wait until its nodes are ready, as `requests wait` does.
     #[arg(long)]
@@ -99,11 +114,24 @@ impl Locality {
     }
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("{text:?} is not a label; write key=value")),
+/// A moment, or a span from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// Milliseconds since 1970.
+    At(u64),
+    /// Milliseconds from now on, by the coordinator's clock.
+    In(u64),
+}
+
+fn deadline(text: &str) -> Result<Deadline, String> {
+    if let Ok(moment) = text.parse::<jiff::Timestamp>() {
+        return u64::try_from(moment.as_millisecond())
+            .map(Deadline::At)
+            .map_err(|_| format!("{text:?} is before 1970"));
     }
+    duration::parse_ms_positive(text)
+        .map(Deadline::In)
+        .map_err(|why| format!("{why}, or a moment like 2026-05-01T18:00:00Z"))
 }
 
 /// `total` cut by `part`, or why not.
@@ -204,18 +232,28 @@ impl Create {
             self.memory_bytes_per_unit,
             units,
         )?;
-        if self.nodes.is_none() && gpus_per_unit == 0 && cpus == 0 && memory == 0 {
+        let no_gpu = self.nodes.is_none() && gpus_per_unit == 0 && self.gpu_milli.is_none();
+        if no_gpu && cpus == 0 && memory == 0 {
             return Err(
-                "a unit is nothing; say --gpus-per-unit, --cpus-per-unit or --memory-per-unit"
+                "a unit is nothing; say --gpus-per-unit, --gpu-milli, --cpus-per-unit or --memory-per-unit"
                     .to_owned(),
             );
         }
-        if !self.gpu_model.is_empty() && gpus_per_unit == 0 && self.nodes.is_none() {
+        if !self.gpu_model.is_empty() && no_gpu {
             return Err(
                 "--gpu-model without GPUs; say --gpus or --gpus-per-unit as well".to_owned(),
             );
         }
-        Ok(v1::RequestSpec {
+        let gang = self.gang || self.min.is_some();
+        if self.hold_ms.is_some() && !gang {
+            return Err("--hold is for gangs; say --gang or --min as well".to_owned());
+        }
+        let (at, span) = match self.deadline {
+            Some(Deadline::At(at)) => (Some(at), 0),
+            Some(Deadline::In(span)) => (None, span),
+            None => (None, 0),
+        };
+        let mut spec = v1::RequestSpec {
             name: self.name.clone(),
             units,
             gpus_per_unit,
@@ -224,20 +262,28 @@ impl Create {
             whole_nodes: self.nodes.is_some(),
             gpu_model: self.gpu_model.clone(),
             duration_ms: self.for_ms.unwrap_or(0),
-            gang: self.gang,
+            gang,
             min_units: self.least(units, gpus_per_unit)?,
             locality: self.locality.wire().to_owned(),
             priority: self.priority,
             pools: self.pools.clone(),
-            labels: self.labels.iter().cloned().collect(),
             hold_ms: self.hold_ms.unwrap_or(0),
-        })
+            team: self.team.clone(),
+            max_wait_ms: self.max_wait_ms.unwrap_or(0),
+            deadline_unix_ms: at,
+            deadline_in_ms: span,
+            gpu_milli_per_unit: self.gpu_milli.unwrap_or(0),
+            ..v1::RequestSpec::default()
+        };
+        self.place.put(&mut spec);
+        Ok(spec)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::requests::place::{spread_shown, toleration_shown};
     use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
     #[derive(Parser)]
@@ -299,9 +345,38 @@ mod tests {
             assert!(!s.whole_nodes, "{line}");
         }
         let s = spec("--nodes 4 --gpu-model k80 --priority -5 -l a=b --label c=").expect("nodes");
-        assert!(s.whole_nodes);
+        assert!(s.whole_nodes && !s.gang);
         assert_eq!((s.units, s.gpus_per_unit, s.priority), (4, 0, -5));
         assert_eq!(s.labels.len(), 2);
+    }
+
+    #[test]
+    fn what_and_where_is_said_in_full() {
+        let s = spec(
+            "--gpu-milli 250 --units 4 --team vision --max-wait 10m --deadline 2h --min 2 \
+             --label disk=ssd,gen>4 --label !slow -l disk=ssd|nvme --preferred-label 50:rack=r1 \
+             --preferred-label fast --toleration dedicated=ml --toleration gpu --spread zone:2:soft \
+             --spread example.org/rack",
+        )
+        .expect("spec");
+        assert_eq!(
+            (s.units, s.gpu_milli_per_unit, s.gpus_per_unit),
+            (4, 250, 0)
+        );
+        assert!(s.gang, "--min makes an elastic gang");
+        assert_eq!((s.min_units, s.team.as_str()), (2, "vision"));
+        assert_eq!((s.max_wait_ms, s.deadline_in_ms), (600_000, 7_200_000));
+        assert_eq!(s.labels["disk"], "ssd");
+        let rules: Vec<&str> = s.label_rules.iter().map(|rule| rule.op.as_str()).collect();
+        assert_eq!(rules, ["above", "absent", "in"]);
+        let weights: Vec<u32> = s.preferred.iter().map(|wish| wish.weight).collect();
+        assert_eq!(weights, [50, 1]);
+        let shown: Vec<String> = s.tolerations.iter().map(toleration_shown).collect();
+        assert_eq!(shown, ["dedicated=ml", "gpu"]);
+        let shown: Vec<String> = s.spread.iter().map(spread_shown).collect();
+        assert_eq!(shown, ["zone:2:soft", "example.org/rack"]);
+        let s = spec("--gpus 1 --deadline 2026-05-01T18:00:00Z").expect("spec");
+        assert_eq!(s.deadline_unix_ms, Some(1_777_658_400_000));
     }
 
     #[test]
@@ -318,7 +393,16 @@ mod tests {
             ("--gpus 10 --units 3", "multiple of 3"),
             ("--units 5", "a unit is nothing"),
             ("--gpus 4 --nodes 2", "cannot be used with"),
-            ("--gpus 4 --min 4", "--gang"),
+            ("--gpus 4 --hold 5m", "--gang"),
+            ("--gpus 4 --gpu-milli 500", "cannot be used with"),
+            ("--gpu-milli 1000", "1..=999"),
+            ("--gpus 4 --deadline tomorrow", "a moment like"),
+            ("--gpus 4 --max-wait 5", "no unit"),
+            ("--gpus 4 --label gen>x", "no whole number"),
+            ("--gpus 4 --preferred-label 0:a=b", "from 1 to 100"),
+            ("--gpus 4 --toleration =x", "no taint"),
+            ("--gpus 4 --spread zone:0", "no skew"),
+            ("--gpus 4 --spread :2", "no topology"),
             ("--gpus 4 --gang --min 5", "at most"),
             ("--gpus 4 --gang --min 0", "at least 1"),
             (
@@ -330,7 +414,7 @@ mod tests {
             ("--memory 64", "no unit"),
             ("--cpus 4 --gpu-model k80", "without GPUs"),
             ("--gpus 200000", "more than one request"),
-            ("--gpus 4 --label x", "key=value"),
+            ("--gpus 4 --label =x", "key=value"),
             ("--gpus 4 --locality moon", "possible values"),
         ] {
             let error = spec(line).expect_err(line);

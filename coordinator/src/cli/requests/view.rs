@@ -1,5 +1,6 @@
 //! A capacity request as the CLI shows it: stable JSON names, table columns, the page of `requests show`.
 
+use super::{place, selector};
 use crate::cli::duration;
 use crate::cli::nodes::parts::AssignmentView;
 use crate::cli::output::{Cell, Column, Page, Sheet, Tabled, Tone, number, text};
@@ -31,6 +32,14 @@ pub struct RequestView {
     pub pools: Vec<String>,
     pub labels: BTreeMap<String, String>,
     pub hold_ms: Option<u64>,
+    pub gpu_milli_per_unit: Option<u32>,
+    pub team: Option<String>,
+    pub max_wait_ms: Option<u64>,
+    pub deadline_unix_ms: Option<u64>,
+    pub label_rules: Vec<String>,
+    pub preferred_labels: Vec<String>,
+    pub tolerations: Vec<String>,
+    pub spread: Vec<String>,
     pub submitted_unix_ms: Option<u64>,
     pub served_unix_ms: Option<u64>,
     pub ends_unix_ms: Option<u64>,
@@ -63,6 +72,14 @@ impl From<v1::Request> for RequestView {
             pools: s.pools,
             labels: s.labels.into_iter().collect(),
             hold_ms: number(s.hold_ms),
+            gpu_milli_per_unit: Some(s.gpu_milli_per_unit).filter(|n| *n != 0),
+            team: text(s.team),
+            max_wait_ms: number(s.max_wait_ms),
+            deadline_unix_ms: s.deadline_unix_ms,
+            label_rules: s.label_rules.iter().map(selector::shown).collect(),
+            preferred_labels: s.preferred.iter().map(place::wish_shown).collect(),
+            tolerations: s.tolerations.iter().map(place::toleration_shown).collect(),
+            spread: s.spread.iter().map(place::spread_shown).collect(),
             submitted_unix_ms: number(r.submitted_unix_ms),
             served_unix_ms: r.served_unix_ms,
             ends_unix_ms: r.ends_unix_ms,
@@ -83,6 +100,10 @@ impl RequestView {
         let mut parts = Vec::new();
         if self.gpus_per_unit > 0 {
             parts.push(format!("{} GPU", self.gpus_per_unit));
+        }
+        if let Some(milli) = self.gpu_milli_per_unit {
+            let share = format!("0.{milli:03}");
+            parts.push(format!("{} GPU", share.trim_end_matches('0')));
         }
         if self.milli_cpus_per_unit > 0 {
             parts.push(format!("{} CPU", duration::cpus(self.milli_cpus_per_unit)));
@@ -153,6 +174,7 @@ impl Tabled for RequestView {
                 Some(min).filter(|_| r.gang).into()
             }),
             Column::wide("LOCALITY", |r, _| (&r.locality).into()),
+            Column::wide("TEAM", |r, _| r.team.clone().into()),
             Column::wide("PRIORITY", |r, _| r.priority.to_string().into()),
             Column::new("REASON", |r, _| r.reasons.first().cloned().into()),
         ]
@@ -191,7 +213,14 @@ impl Sheet for RequestView {
             .iter()
             .map(|(k, v)| format!("{k}={v}"))
             .collect();
+        let labels: Vec<_> = labels.iter().chain(&self.label_rules).cloned().collect();
         page.line("Labels", text(labels.join(",")));
+        page.line("Preferred labels", text(self.preferred_labels.join(" ")));
+        page.line("Tolerations", text(self.tolerations.join(",")));
+        page.line("Spread", text(self.spread.join(",")));
+        page.line("Team", self.team.as_ref());
+        page.line("Max wait", self.max_wait_ms.map(duration::exact));
+        page.line("Deadline", self.deadline_unix_ms.map(duration::moment));
         page.line(
             "Held for",
             Some(

@@ -86,10 +86,40 @@ impl Commands {
             let most = limits::REQUEST_UNITS;
             return Err(invalid("units", format!("must be from 1 to {most}")));
         }
-        if spec.unit.is_zero() && !spec.whole_nodes {
+        if spec.whole_unit().is_zero() && !spec.whole_nodes {
             return Err(invalid(
                 "gpus_per_unit",
                 "a unit must want GPUs, CPUs, memory or a whole node",
+            ));
+        }
+        if spec.gpu_milli > 999 {
+            return Err(invalid(
+                "gpu_milli_per_unit",
+                "must be from 1 to 999; ask for whole GPUs with gpus_per_unit",
+            ));
+        }
+        if spec.gpu_milli > 0 && (spec.unit.gpus > 0 || spec.whole_nodes) {
+            return Err(invalid(
+                "gpu_milli_per_unit",
+                "stands beside whole GPUs or nodes: a unit has them or a share of one GPU",
+            ));
+        }
+        if spec.deadline.is_some_and(|at| at <= self.clock.wall()) {
+            return Err(invalid(
+                "deadline_unix_ms",
+                "has passed: nothing could start by then",
+            ));
+        }
+        let teams = &self.config().control.teams;
+        if !spec.team.is_empty() && !teams.is_empty() && !teams.contains_key(&spec.team) {
+            let known: Vec<&str> = teams.keys().map(String::as_str).collect();
+            return Err(invalid(
+                "team",
+                format!(
+                    "no team is named {:?}; the config names {}",
+                    spec.team,
+                    known.join(", ")
+                ),
             ));
         }
         if let Some(min) = spec.gang_min
@@ -98,7 +128,11 @@ impl Commands {
             let units = spec.units;
             return Err(invalid("min_units", format!("must be from 1 to {units}")));
         }
-        for (field, span) in [("duration_ms", spec.duration), ("hold_ms", spec.hold)] {
+        for (field, span) in [
+            ("duration_ms", spec.duration),
+            ("hold_ms", spec.hold),
+            ("max_wait_ms", spec.max_wait),
+        ] {
             if span.is_some_and(|span| span > LONGEST || span == Millis::ZERO) {
                 return Err(invalid(field, "must be more than 0 and at most 366 days"));
             }
@@ -219,6 +253,9 @@ fn described(spec: &RequestSpec) -> String {
     if spec.unit.gpus > 0 {
         parts.push(format!("{} GPU", spec.unit.gpus));
     }
+    if spec.gpu_milli > 0 {
+        parts.push(format!("{} thousandths of a GPU", spec.gpu_milli));
+    }
     if spec.unit.cpu.0 > 0 {
         parts.push(format!("{} mCPU", spec.unit.cpu.0));
     }
@@ -231,6 +268,9 @@ fn described(spec: &RequestSpec) -> String {
     }
     if let Some(min) = spec.gang_min {
         text.push_str(&format!(", gang of at least {min}"));
+    }
+    if !spec.team.is_empty() {
+        text.push_str(&format!(", for team {}", spec.team));
     }
     text
 }

@@ -119,7 +119,7 @@ impl Happening {
             Self::RequestCreated { request: id, .. } => (Subject::Request(id), "created", Info),
             Self::RequestServed { request: id, .. } => (Subject::Request(id), "served", Info),
             Self::RequestExtended { request: id, .. } => (Subject::Request(id), "extended", Info),
-            Self::RequestEnded { request: id } => (Subject::Request(id), "ended", Info),
+            Self::RequestEnded { request: id, .. } => (Subject::Request(id), "ended", Info),
             Self::RequestCancelled { request: id, .. } => (Subject::Request(id), "cancelled", Info),
             Self::RequestLost { request: id, .. } => (Subject::Request(id), "lost", Warning),
             Self::RequestReleased { request: id, .. } => (Subject::Request(id), "released", Info),

@@ -154,7 +154,7 @@ impl Happening {
             Self::RequestExtended { by, ends, .. } => {
                 format!("{by} extended it to {}", time(*ends))
             }
-            Self::RequestEnded { .. } => "its time is over: its capacity is free".to_owned(),
+            Self::RequestEnded { why, .. } => format!("{why}: its capacity is free"),
             Self::RequestCancelled { by, .. } => format!("cancelled by {by}"),
             Self::RequestLost { units, why, .. } => {
                 let wait = if *units == 1 { "waits" } else { "wait" };

@@ -3,6 +3,7 @@
 use super::FleetNode;
 use super::busy::{Evidence, busy};
 use super::sizes::{allocatable, count, model, template, used};
+use super::work::{self, Asked};
 use crate::config::{Config, PoolConfig, PoolSource};
 use crate::control::ledger::Ledger;
 use crate::control::orders::DROVER;
@@ -13,7 +14,7 @@ use crate::records::{
 };
 use drover_core::model::{
     Busy, Cordon, InstanceId, LaunchId, Lifecycle, Millis, NodeId, Offering, PoolId, PoolKind,
-    Reserved, Resources, UnixMs,
+    RequestName, Reserved, Resources, UnixMs,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
         claims,
         launched,
         held,
+        asked: work::asked(sources.ledger),
     };
     let mut nodes = Vec::with_capacity(sources.ledger.nodes.len());
     let mut spoken_for = BTreeSet::new();
@@ -84,6 +86,7 @@ struct Known<'a> {
     claims: BTreeMap<NodeId, (PoolId, InstanceId)>,
     launched: BTreeMap<InstanceId, LaunchId>,
     held: BTreeMap<NodeId, Vec<Reserved>>,
+    asked: BTreeMap<RequestName, Asked>,
 }
 
 /// What providers and lists name, by id.
@@ -194,12 +197,18 @@ fn reservations(ledger: &Ledger) -> BTreeMap<NodeId, Vec<Reserved>> {
         ) {
             continue;
         }
+        let spec = &request.value.spec;
         for assignment in &request.value.assignments {
             if let AssignmentTarget::Node(node) = &assignment.target {
                 held.entry(node.clone()).or_default().push(Reserved {
                     request: name.clone(),
                     units: assignment.units,
-                    amount: assignment.amount.clone(),
+                    amount: Resources {
+                        gpu_milli: spec.gpu_milli.saturating_mul(assignment.units),
+                        ..assignment.amount.clone()
+                    },
+                    team: spec.team.clone(),
+                    ends: request.value.ends,
                 });
             }
         }
@@ -262,6 +271,7 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
         record.off && !view.as_ref().is_some_and(|view| view.connected),
         record.ready_at.is_some() || (listed && complete && faulty.is_none()),
     );
+    let kind = pool.map(PoolConfig::kind);
     FleetNode {
         id: id.clone(),
         name: known
@@ -274,6 +284,13 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
         unreachable,
         faulty,
         used: used(view.as_deref(), &reserved, &allocatable),
+        gpu_shares: work::shares(&reserved),
+        workloads: work::running(view.as_deref(), &reserved, &told.asked),
+        launched: instance
+            .as_ref()
+            .and_then(|instance| instance.launched)
+            // Not older than that at least; a host is as old as it likes.
+            .or_else(|| (kind != Some(PoolKind::Static)).then_some(record.joined)),
         gpu_model: model(known, offering, pool),
         instance_type: instance
             .as_ref()
@@ -354,6 +371,9 @@ fn silent(
             .unwrap_or_default(),
         used: Resources::default(),
         reserved: Vec::new(),
+        gpu_shares: Vec::new(),
+        workloads: Vec::new(),
+        launched: instance.launched,
         gpu_model: model(None, offering, Some(pool)),
         labels: pool.labels.clone(),
         taints: pool.taints.clone(),

@@ -1,5 +1,6 @@
 //! What a node offers and what work uses of it. Called by the join; pure.
 
+use super::work::shares;
 use crate::config::{PoolConfig, PoolSource};
 use crate::ports::link::AgentView;
 use drover_core::model::{Bytes, MilliCpu, Offering, RequestName, Reserved, Resources};
@@ -65,13 +66,17 @@ pub(super) fn model(
     }
 }
 
-/// What runs outside of the reservations of its request.
+/// What runs outside of the reservations of its request, and GPUs that reservations share.
 pub(super) fn used(
     view: Option<&AgentView>,
     reserved: &[Reserved],
     total: &Resources,
 ) -> Resources {
-    let mut used = Resources::default();
+    // A GPU that units share is used as a whole: what is free of it is told apart.
+    let mut used = Resources {
+        gpus: count(shares(reserved).len()),
+        ..Resources::default()
+    };
     let Some(view) = view else { return used };
     let Some(list) = &view.workloads else {
         return used;
@@ -94,7 +99,7 @@ pub(super) fn used(
         // Nobody knows who holds them: none is free.
         used.gpus = total.gpus;
     } else {
-        used.gpus = count(gpus.len());
+        used.gpus = used.gpus.saturating_add(count(gpus.len()));
     }
     if others > 0
         && let Some(telemetry) = &view.telemetry

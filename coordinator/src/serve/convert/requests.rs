@@ -4,11 +4,11 @@
 use super::nodes::assignment;
 use crate::control::view::{DemandView, RequestView};
 use crate::records::RequestSpec;
-use drover_core::model::{Bytes, Locality, MilliCpu, Millis, PoolId, Resources};
+use drover_core::model::{Bytes, Locality, MilliCpu, Millis, PoolId, Resources, UnixMs};
 use drover_proto::{limits, v1};
 
 /// Pools and labels that one request may name.
-const NAMED: usize = 64;
+pub(super) const NAMED: usize = 64;
 
 /// A field of a wish that is wrong: which, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,11 +28,15 @@ pub fn short(field: &'static str, text: &str, most: usize) -> Result<(), BadFiel
     Ok(())
 }
 
-/// What is asked for, and under which name (empty: one is made).
+/// What is asked for, and under which name (empty: one is made). `now` is what a span until the deadline counts from.
 ///
 /// # Errors
 /// The first field that is wrong.
-pub fn spec_from(spec: v1::RequestSpec) -> Result<(String, RequestSpec), BadField> {
+pub fn spec_from(
+    mut spec: v1::RequestSpec,
+    now: UnixMs,
+) -> Result<(String, RequestSpec), BadField> {
+    short("team", &spec.team, limits::NAME_BYTES)?;
     short("name", &spec.name, limits::NAME_BYTES)?;
     short("gpu_model", &spec.gpu_model, limits::NAME_BYTES)?;
     if spec.pools.len() > NAMED {
@@ -67,7 +71,14 @@ pub fn spec_from(spec: v1::RequestSpec) -> Result<(String, RequestSpec), BadFiel
     } else {
         spec.min_units
     };
+    let deadline = deadline(&spec, now)?;
+    let mut places = RequestSpec::default();
+    super::places::take(&mut spec, &mut places)?;
     let wish = RequestSpec {
+        gpu_milli: spec.gpu_milli_per_unit,
+        team: spec.team,
+        max_wait: span(spec.max_wait_ms),
+        deadline,
         units: spec.units,
         unit: Resources {
             cpu: MilliCpu(spec.milli_cpus_per_unit),
@@ -84,8 +95,22 @@ pub fn spec_from(spec: v1::RequestSpec) -> Result<(String, RequestSpec), BadFiel
         pools: spec.pools.into_iter().map(PoolId).collect(),
         labels: spec.labels.into_iter().collect(),
         hold: span(spec.hold_ms),
+        ..places
     };
     Ok((spec.name, wish))
+}
+
+/// A moment, or a span from now on, and not both.
+fn deadline(spec: &v1::RequestSpec, now: UnixMs) -> Result<Option<UnixMs>, BadField> {
+    match (spec.deadline_unix_ms, span(spec.deadline_in_ms)) {
+        (Some(_), Some(_)) => {
+            let why = "stands beside deadline_unix_ms; give one of the two";
+            Err(BadField("deadline_in_ms", why.to_owned()))
+        }
+        (Some(at), None) => Ok(Some(UnixMs(at))),
+        (None, Some(span)) => Ok(Some(now.after(span))),
+        (None, None) => Ok(None),
+    }
 }
 
 fn span(ms: u64) -> Option<Millis> {
@@ -125,7 +150,11 @@ const fn locality_word(locality: Locality) -> &'static str {
 
 /// What was asked for.
 pub fn spec(name: &str, spec: &RequestSpec) -> v1::RequestSpec {
-    v1::RequestSpec {
+    let mut told = v1::RequestSpec {
+        team: spec.team.clone(),
+        max_wait_ms: spec.max_wait.map(|span| span.0).unwrap_or_default(),
+        deadline_unix_ms: spec.deadline.map(|at| at.0),
+        gpu_milli_per_unit: spec.gpu_milli,
         name: name.to_owned(),
         units: spec.units,
         gpus_per_unit: spec.unit.gpus,
@@ -141,7 +170,10 @@ pub fn spec(name: &str, spec: &RequestSpec) -> v1::RequestSpec {
         pools: spec.pools.iter().map(|id| id.0.clone()).collect(),
         labels: spec.labels.clone().into_iter().collect(),
         hold_ms: spec.hold.map(|span| span.0).unwrap_or_default(),
-    }
+        ..v1::RequestSpec::default()
+    };
+    super::places::put(spec, &mut told);
+    told
 }
 
 /// A request.
@@ -203,12 +235,19 @@ mod tests {
             pools: vec!["rack".to_owned()],
             labels: [("team".to_owned(), "vision".to_owned())].into(),
             hold_ms: 60_000,
+            team: "vision".to_owned(),
+            max_wait_ms: 300_000,
+            deadline_unix_ms: Some(NOW.0 + 1),
+            gpu_milli_per_unit: 0,
+            ..v1::RequestSpec::default()
         }
     }
 
+    const NOW: UnixMs = UnixMs(1_000);
+
     #[test]
     fn a_wish_comes_back_as_it_was_asked() {
-        let (name, record) = spec_from(wish()).expect("spec");
+        let (name, record) = spec_from(wish(), NOW).expect("spec");
         assert_eq!(spec(&name, &record), wish());
         let loose = v1::RequestSpec {
             gang: false,
@@ -217,17 +256,27 @@ mod tests {
             duration_ms: 0,
             ..wish()
         };
-        let (name, record) = spec_from(loose.clone()).expect("spec");
+        let (name, record) = spec_from(loose.clone(), NOW).expect("spec");
         assert_eq!(
             (record.gang_min, record.duration, record.hold),
             (None, None, None)
         );
         assert_eq!(spec(&name, &record), loose);
-        let (_, whole) = spec_from(v1::RequestSpec {
-            min_units: 0,
-            ..wish()
-        })
+        let (_, whole) = spec_from(
+            v1::RequestSpec {
+                min_units: 0,
+                ..wish()
+            },
+            NOW,
+        )
         .expect("spec");
+        let span = v1::RequestSpec {
+            deadline_unix_ms: None,
+            deadline_in_ms: 500,
+            ..wish()
+        };
+        let (_, later) = spec_from(span, NOW).expect("spec");
+        assert_eq!(later.deadline, Some(UnixMs(1_500)));
         assert_eq!(
             whole.gang_min,
             Some(60),
@@ -250,6 +299,20 @@ mod tests {
                 "gpu_model",
                 v1::RequestSpec {
                     gpu_model: long.clone(),
+                    ..wish()
+                },
+            ),
+            (
+                "team",
+                v1::RequestSpec {
+                    team: long.clone(),
+                    ..wish()
+                },
+            ),
+            (
+                "deadline_in_ms",
+                v1::RequestSpec {
+                    deadline_in_ms: 1,
                     ..wish()
                 },
             ),
@@ -305,7 +368,7 @@ mod tests {
                 },
             ),
         ] {
-            assert_eq!(spec_from(wrong).expect_err(field).0, field);
+            assert_eq!(spec_from(wrong, NOW).expect_err(field).0, field);
         }
     }
 }
