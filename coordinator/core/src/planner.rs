@@ -12,6 +12,7 @@ mod file;
 mod fit;
 mod gangs;
 mod grow;
+mod headroom;
 mod ledger;
 mod matching;
 mod near;
@@ -60,6 +61,8 @@ pub fn propose(input: &PlanInput) -> Planned {
             gangs.extend(&mut work, &level.gangs, would);
         }
     }
+    gangs::say_parts(&gangs, &mut work);
+    headroom::keep(&mut work);
     targets::stand(&mut work);
     let shrunk = shrink::shrink(&work);
     report::assemble(&work, shrunk)

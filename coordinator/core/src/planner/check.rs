@@ -8,6 +8,7 @@ mod cheapest;
 mod facts;
 mod removals;
 mod runs;
+mod standing;
 
 use crate::model::{
     Action, ClassOutcome, Dropped, Lifecycle, NodeId, NodeOutcome, PlanInput, Planned, PoolOutcome,

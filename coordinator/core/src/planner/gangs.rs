@@ -12,6 +12,7 @@ mod map;
 mod ways;
 
 pub(super) use domain::{Domain, name};
+pub(super) use extras::say_parts;
 pub(super) use hold::{holding, kept};
 
 use super::could::{Could, could_ever};

@@ -128,7 +128,8 @@ fn launches(
         let for_demand: u32 = own.iter().map(|g| work.groups[*g].nodes).sum();
         let (minimum, spare) = work.standing.get(&o).copied().unwrap_or_default();
         let probes = work.probes.get(&o).copied().unwrap_or(0);
-        let count = for_demand + minimum + spare + probes;
+        let (kept, headroom) = work.headroom.get(&o).copied().unwrap_or_default();
+        let count = for_demand + minimum + spare + kept + probes;
         if count == 0 {
             continue;
         }
@@ -165,7 +166,7 @@ fn launches(
                 units,
                 minimum,
                 spare,
-                headroom: 0,
+                headroom,
             },
         };
         let pool = &work.input.pools[offer.pool];

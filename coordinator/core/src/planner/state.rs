@@ -112,6 +112,10 @@ pub(super) struct Work<'a> {
     pub offers: Vec<Offer<'a>>,
     pub ledger: Ledger,
     pub groups: Vec<Group>,
+    /// Nodes for headroom per offer, and the units that they take.
+    pub headroom: BTreeMap<usize, (u32, u32)>,
+    /// Headroom that is missing, per pool that it is said of.
+    pub headroom_short: BTreeMap<usize, Vec<Reason>>,
     /// Nodes for standing targets per offer: (minimum, spare).
     pub standing: BTreeMap<usize, (u32, u32)>,
     pub counts: Vec<PoolCount>,

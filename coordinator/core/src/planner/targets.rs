@@ -14,29 +14,39 @@ pub(super) fn stand(work: &mut Work<'_>) {
         let sum = &mut opened[work.offers[o].pool];
         *sum = sum.saturating_add(n);
     }
+    let mut kept = vec![0_u32; work.input.pools.len()];
+    for (o, (n, _)) in &work.headroom {
+        let sum = &mut kept[work.offers[*o].pool];
+        *sum = sum.saturating_add(*n);
+    }
     let pools: Vec<usize> = work.pool_index.values().copied().collect();
     for p in pools {
-        stand_pool(work, p, opened[p]);
+        stand_pool(work, p, opened[p], kept[p]);
     }
 }
 
-/// `opened`: nodes of the pool that this plan has asked for already.
-fn stand_pool(work: &mut Work<'_>, p: usize, opened: u32) {
+/// `opened`: nodes of the pool that this plan has asked for already, for demand; `kept`: for headroom.
+fn stand_pool(work: &mut Work<'_>, p: usize, opened: u32, kept: u32) {
     let pool = &work.input.pools[p];
     let mut staying = work.counts[p].staying;
-    let mut idle = 0;
+    // What is kept free for headroom is idle as well.
+    let mut idle = kept;
     let mut cordoned = Vec::new();
     for &b in &work.bins_of[p] {
         let bin = &work.bins[b];
         let used = !bin.placed.is_empty() || !bin.held.is_empty();
         match bin.tier {
             Tier::OwnCordoned if used => staying += 1,
+            Tier::OwnCordoned if back(work, b) => {
+                staying += 1;
+                idle += 1;
+            }
             Tier::OwnCordoned => cordoned.push(b),
             Tier::Ready | Tier::Coming if bin.idle && !used => idle += 1,
             Tier::Ready | Tier::Coming => {}
         }
     }
-    staying = staying.saturating_add(opened);
+    staying = staying.saturating_add(opened).saturating_add(kept);
     let mut minimum = pool.min.saturating_sub(staying);
     let mut spare = pool.spare.saturating_sub(idle).max(minimum) - minimum;
     for b in cordoned {
@@ -58,6 +68,11 @@ fn stand_pool(work: &mut Work<'_>, p: usize, opened: u32) {
     if minimum + spare > 0 {
         work.below.insert(p, (minimum, spare));
     }
+}
+
+/// Our cordon is taken back for headroom.
+fn back(work: &Work<'_>, bin: usize) -> bool {
+    matches!(work.bins[bin].at, At::Node(n) if work.kept_free.contains_key(&n))
 }
 
 fn launch(work: &mut Work<'_>, p: usize, minimum: &mut u32, spare: &mut u32) {

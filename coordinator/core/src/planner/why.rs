@@ -274,7 +274,7 @@ fn not_placed(work: &Work<'_>, missing: &Missing<'_>, class: usize, reasons: &mu
 }
 
 /// What keeps an offer that would do from being asked (more).
-fn limit_reason(work: &Work<'_>, o: usize) -> Option<Reason> {
+pub(super) fn limit_reason(work: &Work<'_>, o: usize) -> Option<Reason> {
     let offer = &work.offers[o];
     let pool = &work.input.pools[offer.pool];
     if offer.closed.is_some() {

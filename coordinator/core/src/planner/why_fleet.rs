@@ -56,6 +56,7 @@ pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
                 spare: *spare,
             });
         }
+        reasons.extend(work.headroom_short.get(&p).into_iter().flatten().cloned());
         if pool.max > 0 && work.ledger.pool.get(p) == Some(&0) {
             reasons.push(Reason::AtMaximum {
                 pool: pool.id.clone(),

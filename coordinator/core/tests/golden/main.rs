@@ -62,6 +62,8 @@ cases! {
     impossible_only_if_every_pool_was_read => "impossible",
     modes_forbid_and_explain => "modes",
     budgets_of_the_fleet => "budget",
+    headroom_in_units_of_demand => "headroom",
+    gangs_grow_towards_their_maximum => "gang_elastic",
     work_moves_only_where_it_says_so => "consolidate",
     old_nodes_go_once_empty => "expired",
     disruption_budgets_and_the_quota => "disruption",

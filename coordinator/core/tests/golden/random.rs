@@ -3,9 +3,9 @@
 
 use crate::fleet;
 use drover_core::model::{
-    Action, Busy, Cordon, DrainInfo, FailureKind, Gang, LaunchInFlight, Lifecycle, Locality,
-    MemoryEntry, MicroUsd, Millis, Mode, PlanInput, PoolKind, Quota, Requirement, Reserved,
-    Resources, Source, Steering, Stop, UnixMs,
+    Action, Busy, Constraints, Cordon, DrainInfo, FailureKind, Gang, Headroom, LaunchInFlight,
+    Lifecycle, Locality, MemoryEntry, MicroUsd, Millis, Mode, PlanInput, PoolKind, Quota,
+    Requirement, Reserved, Resources, Source, Steering, Stop, UnixMs,
 };
 use drover_core::planner;
 use proptest::prelude::*;
@@ -164,6 +164,18 @@ pub fn any_fleet(seed: u64) -> PlanInput {
     }
     if d.one_in(3) {
         input.policy.max_gpus = Some(d.small(200));
+    }
+    for h in 0..d.below(3) {
+        let mut constraints = Constraints::default();
+        if d.one_in(3) {
+            constraints.gpu_model = d.pick(&["titan-x", "a100"]).to_string();
+        }
+        input.policy.headroom.push(Headroom {
+            name: format!("h{h}"),
+            unit: fleet::size(d.below(10), d.below(30), *d.pick(&[0, 1, 1, 8])),
+            constraints,
+            count: d.small(30),
+        });
     }
     input
 }

@@ -3,9 +3,10 @@
 
 use crate::fleet;
 use drover_core::model::{
-    Action, Busy, Bytes, Cordon, DrainInfo, FailureKind, Gang, LaunchInFlight, Lifecycle, Locality,
-    MemoryEntry, MicroUsd, MilliCpu, Millis, Mode, NodeInput, Offering, PlanInput, Planned,
-    PoolKind, Quota, Requirement, Reserved, Source, Stop, Target, UnixMs,
+    Action, Budget, Busy, Bytes, Cordon, DrainInfo, FailureKind, Gang, Headroom, LaunchInFlight,
+    Lifecycle, Locality, MemoryEntry, MicroUsd, MilliCpu, Millis, Mode, NodeInput, Offering,
+    PlanInput, Planned, PoolKind, Quota, Requirement, Reserved, Running, Source, Stop, Target,
+    UnixMs,
 };
 use drover_core::planner;
 use std::collections::BTreeMap;
@@ -133,6 +134,17 @@ impl World {
                     rest.get("cost").map(|v| num(v)).transpose()?.map(MicroUsd);
                 self.input.policy.max_gpus = rest.get("gpus").map(|v| num(v)).transpose()?;
                 self.input.policy.consolidate = rest.contains_key("consolidate");
+            }
+            "headroom" => {
+                let count: u32 = num(words.get(2).ok_or("how many")?)?;
+                self.headroom(first, count, &args(&words[3..]))?;
+            }
+            "team" => {
+                let limit = Budget {
+                    max_cost: rest.get("cost").map(|v| num(v)).transpose()?.map(MicroUsd),
+                    max_gpus: rest.get("gpus").map(|v| num(v)).transpose()?,
+                };
+                self.input.policy.teams.insert(first.to_owned(), limit);
             }
             "plan" => return Ok(self.plan(&words[1..])),
             "apply" => self.apply(),
@@ -340,6 +352,15 @@ impl World {
                         ends: None,
                     });
                 }
+                "works" => {
+                    let work = works(value)?;
+                    node.used = node.used.plus(&work.unit.scaled(work.count));
+                    node.busy = Busy::Working {
+                        what: vec!["job".to_owned()],
+                        movable: false,
+                    };
+                    node.workloads.push(work);
+                }
                 key => match key.split_once('.') {
                     Some(("label", k)) => {
                         drop(node.labels.insert(k.to_owned(), (*value).to_owned()))
@@ -383,6 +404,10 @@ impl World {
                 "rule" => class.constraints.unsupported.push(spaced(value)),
                 "priority" => class.priority = num(value)?,
                 "submitted" => class.submitted = moment(value)?,
+                "team" => class.team = (*value).to_owned(),
+                "runs" => class.run_time = Some(span(value)?),
+                "wait" => class.max_wait = Some(span(value)?),
+                "by" => class.deadline = Some(moment(value)?),
                 "gang" => {
                     let min = num(value)?;
                     let hold = Millis::minutes(20);
@@ -431,6 +456,29 @@ impl World {
                     _ => {}
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn headroom(&mut self, name: &str, count: u32, rest: &Args<'_>) -> Result<(), String> {
+        let like = fleet::class(name, count, fleet::size(0, 0, 0));
+        let mut headroom = Headroom {
+            name: name.to_owned(),
+            unit: like.unit,
+            constraints: like.constraints,
+            count,
+        };
+        for (key, value) in rest {
+            match *key {
+                "model" => headroom.constraints.gpu_model = (*value).to_owned(),
+                "pools" => headroom.constraints.pools = value.split('+').map(Into::into).collect(),
+                key => amount(&mut headroom.unit, key, value)?,
+            }
+        }
+        let all = &mut self.input.policy.headroom;
+        all.retain(|h| h.name != name);
+        if count > 0 {
+            all.push(headroom);
         }
         Ok(())
     }
@@ -643,6 +691,27 @@ impl World {
         self.last = Some(planned);
         out
     }
+}
+
+/// "2:1:vision:25": two units of one GPU, of a team (or -), that end at a moment (or -).
+fn works(text: &str) -> Result<Running, String> {
+    let parts: Vec<&str> = text.splitn(4, ':').collect();
+    let [count, gpus, team, ends] = parts[..] else {
+        return Err(format!("works=COUNT:GPUS:TEAM:ENDS, not {text}"));
+    };
+    let said = |text: &str| (text != "-").then(|| text.to_owned());
+    Ok(Running {
+        count: num(count)?,
+        unit: fleet::size(0, 0, num(gpus)?),
+        labels: BTreeMap::new(),
+        namespace: String::new(),
+        team: said(team).unwrap_or_default(),
+        host_ports: std::collections::BTreeSet::new(),
+        anti_affinity: Vec::new(),
+        started: None,
+        ends: said(ends).map(|at| moment(&at)).transpose()?,
+        movable: false,
+    })
 }
 
 fn amount(size: &mut drover_core::model::Resources, what: &str, value: &str) -> Result<(), String> {

@@ -5,10 +5,10 @@ use super::cheapest::Rooms;
 use super::facts::Facts;
 use super::names;
 use super::removals;
+use super::standing::once;
 use super::{Culprit, Violation};
 use crate::model::{
-    Action, Busy, Cordon, FailureKind, Lifecycle, Mode, NodeId, NodeInput, OfferingId, PoolId,
-    PoolInput, Reason, Stop,
+    Action, FailureKind, Mode, NodeId, NodeInput, OfferingId, PoolId, PoolInput, Reason, Stop,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +22,8 @@ pub(super) struct Tally<'a> {
     asked: BTreeMap<&'a OfferingId, u64>,
     cost: u128,
     gpus: u64,
+    /// Nodes asked for headroom.
+    headroom: u64,
     /// Once something is bought.
     rooms: Option<Rooms<'a>>,
     pub removed: BTreeMap<&'a PoolId, u64>,
@@ -129,13 +131,14 @@ fn uncordon<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, id: &'a NodeId) -> 
     })
 }
 
-struct Ask<'a> {
-    index: usize,
+/// One launch of the plan.
+pub(super) struct Ask<'a> {
+    pub index: usize,
     pool: &'a PoolId,
     offering: &'a OfferingId,
-    count: u32,
-    for_demand: u32,
-    reason: &'a Reason,
+    pub count: u32,
+    pub for_demand: u32,
+    pub reason: &'a Reason,
 }
 
 fn launch<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, ask: &Ask<'a>) -> Verdict {
@@ -188,7 +191,7 @@ fn launch<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, ask: &Ask<'a>) -> Ver
     ensure(ask.for_demand <= ask.count, names::I4, || {
         "more for demand than in all".to_owned()
     })?;
-    once(facts, pool, ask)?;
+    tally.headroom = once(facts, pool, ask, tally.headroom)?;
     let rooms = tally.rooms.get_or_insert_with(|| Rooms::new(facts));
     rooms.cheapest(facts, ask.index)?;
     tally.cost = cost;
@@ -220,75 +223,6 @@ fn memory<'a>(facts: &'a Facts<'a>, tally: &Tally<'a>, ask: &Ask<'a>) -> Verdict
         under_way + tally.asked.get(ask.offering).copied().unwrap_or(0) + u64::from(ask.count);
     ensure(all <= u64::from(entry.ration.max(1)), names::I11, || {
         format!("{} has a ration of {}", ask.offering, entry.ration.max(1))
-    })
-}
-
-/// I4: every node asked for demand carries demand, the rest is missing for the standing targets.
-fn once<'a>(facts: &'a Facts<'a>, pool: &'a PoolInput, ask: &Ask<'a>) -> Verdict {
-    let index = u32::try_from(ask.index).unwrap_or(u32::MAX);
-    let carrying = facts.on_new.range((index, 0)..=(index, u32::MAX)).count() as u64;
-    let probe = matches!(ask.reason, Reason::Probe { .. });
-    let elsewhere = for_gang(facts, ask);
-    ensure(
-        probe || elsewhere || carrying == u64::from(ask.for_demand),
-        names::I4,
-        || {
-            format!(
-                "{} nodes asked for demand, {carrying} carry any",
-                ask.for_demand
-            )
-        },
-    )?;
-    let standing = u64::from(ask.count - ask.for_demand);
-    if standing == 0 {
-        return Ok(());
-    }
-    let input = facts.input;
-    let coming: u64 = input
-        .launches
-        .iter()
-        .filter(|l| l.pool == pool.id && l.deadline > input.now)
-        .map(|l| u64::from(l.count))
-        .sum();
-    let stay = |n: &NodeInput| {
-        Facts::exists(n)
-            && n.faulty.is_none()
-            && !facts.leaving(n)
-            && (n.cordon != Some(Cordon::Drover) || facts.uncordoned.contains(&n.id))
-    };
-    let staying = facts.nodes_of(pool).filter(|n| stay(n)).count() as u64 + coming;
-    let idle = facts
-        .nodes_of(pool)
-        .filter(|n| {
-            let free = n.lifecycle == Lifecycle::Ready || facts.uncordoned.contains(&n.id);
-            free && facts.room(n).is_some()
-                && matches!(n.busy, Busy::Idle { .. })
-                && n.reserved.is_empty()
-                && !facts.on_node.contains_key(&n.id)
-                && !facts.held.contains(&n.id)
-        })
-        .count() as u64;
-    let minimum = u64::from(pool.min).saturating_sub(staying);
-    let spare = u64::from(pool.spare).saturating_sub(idle);
-    ensure(standing <= minimum.max(spare), names::I4, || {
-        format!(
-            "{standing} for minimum and spare, {} missing",
-            minimum.max(spare)
-        )
-    })
-}
-
-/// Asked for a request whose gang has a part and is not whole, at most a node for each unit of its minimum.
-fn for_gang(facts: &Facts<'_>, ask: &Ask<'_>) -> bool {
-    let Reason::AsksElsewhere { source, .. } = ask.reason else {
-        return false;
-    };
-    facts.input.classes.iter().any(|class| {
-        class.source == *source
-            && class
-                .gang
-                .as_ref()
-                .is_some_and(|g| g.assigned > 0 && g.assigned < g.min && ask.count <= g.min)
     })
 }
 

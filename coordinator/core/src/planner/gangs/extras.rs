@@ -4,6 +4,7 @@
 use super::domain::Domain;
 use super::ways::Ask;
 use super::{Gangs, Round, apply};
+use crate::model::Reason;
 use crate::planner::state::Work;
 use std::collections::BTreeSet;
 
@@ -37,6 +38,25 @@ impl Gangs {
             if let Some(best) = best {
                 apply(work, &mut round.log, *class, &best);
             }
+        }
+    }
+}
+
+/// Says what gangs have that start with less than they could use. Called once, when all is placed.
+pub(in crate::planner) fn say_parts(gangs: &Gangs, work: &mut Work<'_>) {
+    for class in gangs.whole.keys() {
+        let (input, open) = (work.input, work.open[*class]);
+        let unit = &input.classes[*class];
+        if let (Some(gang), true) = (&unit.gang, open > 0) {
+            let most = gang.assigned.saturating_add(unit.count);
+            work.note(
+                *class,
+                Reason::GangPart {
+                    min: gang.min,
+                    got: most - open,
+                    most,
+                },
+            );
         }
     }
 }

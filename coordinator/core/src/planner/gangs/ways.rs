@@ -356,7 +356,7 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
         )
     }
 
-    /// All units on one new node, or at least the need; the larger the better.
+    /// All units on one new node, or as many as the largest takes, at least the need.
     fn new_node(&self, units: u32) -> Option<Packing> {
         let Ask {
             class,
@@ -366,12 +366,21 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
             ..
         } = self.ask;
         let allow = |_: usize, o: &Offer<'_>| o.would == would;
-        let on_one = |units| grow::on_one_node(self.work, class, units, ledger, &allow);
-        on_one(units).or_else(|| {
-            let mut p = (need > 0 && need < units).then(|| on_one(need)).flatten()?;
-            p.left[0] = units - need;
-            Some(p)
-        })
+        let on_one = |n| grow::on_one_node(self.work, class, n, ledger, &allow);
+        let offers = self.look.growing.iter().flat_map(|g| &g.offers);
+        let largest = offers
+            .filter(|(o, _)| ledger.room(&self.work.offers, *o) > 0)
+            .map(|(_, n)| *n)
+            .max();
+        let sizes = [Some(units), largest, Some(need)];
+        let fitting = sizes.into_iter().flatten();
+        fitting
+            .filter(|n| (need.max(1)..=units).contains(n))
+            .find_map(|n| {
+                let mut p = on_one(n)?;
+                p.left[0] = units - n;
+                Some(p)
+            })
     }
 }
 

@@ -58,6 +58,8 @@ impl<'a> Work<'a> {
             offers: Vec::new(),
             ledger: Ledger::default(),
             groups: Vec::new(),
+            headroom: BTreeMap::new(),
+            headroom_short: BTreeMap::new(),
             standing: BTreeMap::new(),
             counts: vec![PoolCount::default(); input.pools.len()],
             lowest: Vec::new(),
