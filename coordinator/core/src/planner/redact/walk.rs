@@ -117,7 +117,11 @@ pub(super) fn texts(input: &mut PlanInput, see: See<'_>) {
         see(Kind::Text, message);
     }
     fleet(policy, see);
-    let Learnt { lives: _, demanded } = learnt;
+    let Learnt {
+        lives: _,
+        demanded,
+        asked: _,
+    } = learnt;
     *demanded = std::mem::take(demanded)
         .into_iter()
         .map(|(mut pool, mut last)| {
