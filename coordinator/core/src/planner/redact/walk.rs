@@ -283,8 +283,11 @@ fn node(node: &mut NodeInput, see: See<'_>) {
             request,
             units: _,
             amount,
+            team,
+            ends: _,
         } = held;
         see(Kind::Request, &mut request.0);
+        see(Kind::Team, team);
         amounts(amount, see);
     }
     see(Kind::Kept, gpu_model);
