@@ -6,15 +6,18 @@
 
 mod background;
 mod breaker;
+mod chance;
 pub mod commands;
 pub mod cycle;
 mod drains;
+mod due;
 pub mod events;
 mod execute;
 pub mod explain;
 mod failures;
 pub mod fleet;
 mod guard;
+mod holds;
 mod idle;
 mod input;
 pub mod journal;

@@ -6,12 +6,19 @@
 pub mod bounds;
 pub mod compare;
 pub mod config;
+pub mod engine;
 pub mod history;
+mod invariants;
 pub mod offered;
+mod placer;
 pub mod policy;
+mod ports;
 pub mod report;
 pub mod score;
+mod stage;
 pub mod trace;
 
 #[cfg(test)]
 mod reference;
+
+pub use engine::run;

@@ -24,6 +24,7 @@ pub(super) struct Background<K, T> {
     /// The cycle no longer waits for those that are at work: their end wakes it.
     left_alone: Arc<AtomicBool>,
     wake: Wake,
+    patience: Duration,
 }
 
 impl<K, T> Background<K, T>
@@ -39,7 +40,13 @@ where
             fresh: BTreeSet::new(),
             left_alone: Arc::default(),
             wake,
+            patience: PATIENCE,
         }
+    }
+
+    /// From now on calls are waited for however long they take.
+    pub(super) fn wait_for_calls(&mut self) {
+        self.patience = Duration::MAX;
     }
 
     /// Begins a call.
@@ -65,7 +72,7 @@ where
     pub(super) async fn ended(&mut self) -> Vec<(K, T)> {
         self.left_alone.store(false, Ordering::SeqCst);
         let mut ended = Vec::new();
-        let patience = timeout(PATIENCE, async {
+        let patience = timeout(self.patience, async {
             while !self.fresh.is_empty() {
                 let Some(done) = self.calls.join_next().await else {
                     return;

@@ -94,7 +94,7 @@ impl Control {
             .find(|held| held.value.pool == *pool && held.value.approved.is_none());
         let mut record = open.map_or_else(
             || ApprovalRecord {
-                id: format!("{pool}-{:06x}", rand::random::<u32>() & 0xff_ffff),
+                id: format!("{pool}-{:06x}", self.chance.next() & 0xff_ffff),
                 pool: pool.clone(),
                 nodes: Vec::new(),
                 message: String::new(),

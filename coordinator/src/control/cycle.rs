@@ -4,6 +4,7 @@
 //! no timer, no adapter. **Invariant:** an intent is in the store before the call that it is about.
 
 use super::background::Background;
+use super::chance::Chance;
 use super::events::Happening;
 use super::fleet::{FleetNode, Sources, join};
 use super::journal::Journal;
@@ -25,6 +26,7 @@ use drover_core::model::{LaunchId, Millis, NodeId, PlanInput, Planned, PoolId, U
 use drover_core::planner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// A plan that changed nothing, or why there is none.
@@ -70,6 +72,19 @@ pub struct Control {
     pub(super) views: watch::Sender<Arc<FleetView>>,
     pub(super) settings: watch::Sender<Arc<Config>>,
     pub(super) plans: Option<PlanFiles>,
+    pub(super) chance: Arc<Chance>,
+    /// As the last cycle left it.
+    pub(super) last_ledger: Ledger,
+    pub(super) planning: Planning,
+}
+
+/// What planning has cost so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Planning {
+    /// Plans made.
+    pub plans: u64,
+    /// Time that the planner took for them, checks not counted twice.
+    pub took: Duration,
 }
 
 /// One cycle's view of the world.
@@ -85,6 +100,7 @@ pub(super) struct Round {
     pub(super) fleet: Vec<FleetNode>,
     /// Records have changed since the fleet was joined.
     pub(super) stale: bool,
+    pub(super) chance: Arc<Chance>,
     /// Another cycle should follow at once.
     pub(super) again: bool,
     /// Told at the end, in batches.
@@ -119,7 +135,24 @@ impl Control {
             wake,
             views: watch::channel(Arc::new(FleetView::default())).0,
             plans: None,
+            chance: Arc::default(),
+            last_ledger: Ledger::default(),
+            planning: Planning::default(),
         }
+    }
+
+    /// Ids, tokens and jitter from a seed, and calls are waited for however long they take: for runs that must be alike,
+    /// whose calls take no time of their own. Before the first cycle.
+    pub fn repeatable(&mut self, seed: u64) {
+        self.chance = Arc::new(Chance::seeded(seed));
+        self.pools.wait_for_calls();
+        self.asks.wait_for_calls();
+    }
+
+    /// What planning has cost so far.
+    #[must_use]
+    pub const fn planning(&self) -> Planning {
+        self.planning
     }
 
     /// The bell that wakes the loop around it.
@@ -142,7 +175,11 @@ impl Control {
         let mut round = self.observe().await?;
         self.keep_books(&mut round).await?;
         let (input, members) = self.input(&mut round).await;
+        let began = Instant::now();
         let planned = planner::plan(&input);
+        self.planning.took += began.elapsed();
+        self.planning.plans += 1;
+        self.note_holds(&input, &planned, &members, round.now);
         self.save_plan(&input, &planned);
         if self.check(&mut round, &input, &planned) {
             self.execute(&mut round, &input, &planned).await?;
@@ -159,6 +196,7 @@ impl Control {
                 tracing::error!(error = &error as &dyn std::error::Error, "events were lost")
             }
         }
+        self.last_ledger = std::mem::take(&mut round.ledger);
         Ok(round.again)
     }
 
@@ -203,6 +241,7 @@ impl Control {
             read: read.into_iter().collect(),
             fleet: Vec::new(),
             stale: true,
+            chance: self.chance.clone(),
             again: false,
             events: Vec::new(),
         };

@@ -192,7 +192,7 @@ impl Control {
         }
         let why = render(reason, round.now);
         let drain = DrainRecord {
-            id: DrainId(format!("drain-{:016x}", rand::random::<u64>())),
+            id: DrainId(format!("drain-{:016x}", self.chance.next())),
             node: id.clone(),
             policy: DrainPolicy::Wait,
             by: DROVER.to_owned(),
@@ -359,7 +359,7 @@ fn add(request: &mut RequestRecord, target: AssignmentTarget, units: u32, whole:
     }
 }
 
-/// A name that was never used: for launches and their tokens.
-fn fresh_id(kind: &str) -> LaunchId {
-    LaunchId(format!("{kind}-{:016x}", rand::random::<u64>()))
+/// A name that was never used: for launches.
+fn fresh_id(kind: &str, draw: u64) -> LaunchId {
+    LaunchId(format!("{kind}-{draw:016x}"))
 }

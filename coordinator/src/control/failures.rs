@@ -28,7 +28,7 @@ fn known(round: &Round, offering: &OfferingId) -> Option<Known> {
 /// Takes one step of an offering's memory into a change.
 fn learn_one(round: &Round, tx: &mut Tx, offering: &OfferingId, event: &Event) -> Vec<Act> {
     let before = known(round, offering);
-    let jitter = rand::random_range(0..=1_000);
+    let jitter = round.chance.upto(1_000);
     let (after, acts) = step(before.clone(), offering, event, round.now, jitter);
     match after {
         Some(after) if before.as_ref() != Some(&after) => {

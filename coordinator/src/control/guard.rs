@@ -299,6 +299,7 @@ impl Control {
         round: &mut Round,
         name: &str,
         reading: Result<&DemandReading, &str>,
+        left: u64,
     ) {
         match reading {
             Err(message) => {
@@ -321,8 +322,11 @@ impl Control {
                     .iter()
                     .fold(0_u32, |sum, class| sum.saturating_add(class.count));
                 let before = self.seen.units.insert(name.to_owned(), units);
+                let left_before = self.seen.left.insert(name.to_owned(), left);
+                let gone = left.saturating_sub(left_before.unwrap_or(left));
+                let gone = u32::try_from(gone).unwrap_or(u32::MAX);
                 let shrank = name != crate::ports::demand::REQUESTS
-                    && before.is_some_and(|before| lost_half(before, units));
+                    && before.is_some_and(|before| lost_half(before, units.saturating_add(gone)));
                 if shrank {
                     let before = before.unwrap_or_default();
                     let why = format!("source {name} fell from {before} to {units} units");

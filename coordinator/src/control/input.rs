@@ -8,14 +8,15 @@ use super::launches::joined_count;
 use super::orders::DROVER;
 use crate::config::{PoolConfig, PoolSource};
 use crate::ports::actuate::{InstanceState, PoolReading};
+use crate::ports::demand::Occupied;
 use crate::records::{AssignmentTarget, DrainStep, LaunchRecord, LaunchState, RequestState, Then};
 use drover_core::model::{
-    Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis, NodeInput,
+    Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis, NodeId, NodeInput,
     Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind, RequestName,
-    Steering, UnixMs,
+    Resources, Steering, UnixMs,
 };
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of a class's members, at most [`NAMED`], and how many there are.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +31,13 @@ impl Control {
     /// Reads every source and builds the input, with the names of each class's members.
     pub(super) async fn input(&mut self, round: &mut Round) -> (PlanInput, Vec<Named>) {
         let demand = self.demand(round).await;
-        let (classes, members): (Vec<Class>, Vec<Named>) = demand.into_iter().unzip();
+        let (mut classes, members): (Vec<Class>, Vec<Named>) = demand.into_iter().unzip();
+        self.recall_holds(&mut classes, &members);
+        let running: Vec<BTreeMap<NodeId, Occupied>> = self
+            .sources
+            .iter()
+            .filter_map(|source| source.running())
+            .collect();
         let control = &self.config.control;
         let input = PlanInput {
             version: PLAN_VERSION,
@@ -47,7 +54,7 @@ impl Control {
                 .fleet
                 .iter()
                 .filter(|node| node.joined())
-                .map(node_input)
+                .map(|node| occupied(node_input(node), &running))
                 .collect(),
             classes,
             launches: round
@@ -83,7 +90,7 @@ impl Control {
         for (source, result) in sources.iter().zip(results) {
             match result {
                 Ok(reading) => {
-                    self.guard_source(round, source.name(), Ok(&reading));
+                    self.guard_source(round, source.name(), Ok(&reading), source.left());
                     for (id, why) in &reading.rejected {
                         tracing::warn!(
                             source = source.name(),
@@ -103,7 +110,9 @@ impl Control {
                         ));
                     }
                 }
-                Err(error) => self.guard_source(round, source.name(), Err(&error.message)),
+                Err(error) => {
+                    self.guard_source(round, source.name(), Err(&error.message), source.left())
+                }
             }
         }
         found.sort_by(|(a, _), (b, _)| {
@@ -318,6 +327,29 @@ fn unmanaged(round: &Round, pool: &PoolConfig) -> u32 {
     u32::try_from(loose)
         .unwrap_or(u32::MAX)
         .saturating_sub(nameless)
+}
+
+/// Adds what sources know of the work on a node. What the agent has measured counts where it is more.
+fn occupied(mut node: NodeInput, running: &[BTreeMap<NodeId, Occupied>]) -> NodeInput {
+    let mut asked = Resources::default();
+    for here in running.iter().filter_map(|source| source.get(&node.id)) {
+        for work in &here.workloads {
+            asked = asked.plus(&work.unit.scaled(work.count));
+        }
+        let shared = u32::try_from(here.gpu_shares.len()).unwrap_or(u32::MAX);
+        asked.gpus = asked.gpus.saturating_add(shared);
+        node.workloads.extend(here.workloads.iter().cloned());
+        node.gpu_shares.extend(&here.gpu_shares);
+    }
+    asked.gpu_milli = 0;
+    node.gpu_shares.sort_unstable();
+    node.used = Resources {
+        cpu: node.used.cpu.max(asked.cpu),
+        memory: node.used.memory.max(asked.memory),
+        gpus: node.used.gpus.max(asked.gpus),
+        ..asked
+    };
+    node
 }
 
 fn node_input(node: &FleetNode) -> NodeInput {

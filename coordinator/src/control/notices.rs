@@ -33,7 +33,7 @@ impl Control {
                 let deadline = UnixMs(notice.deadline_unix_ms.saturating_sub(MARGIN.0));
                 let pool = node.pool.as_ref().and_then(|pool| self.config.pool(pool));
                 let drain = DrainRecord {
-                    id: DrainId(format!("drain-{:016x}", rand::random::<u64>())),
+                    id: DrainId(format!("drain-{:016x}", self.chance.next())),
                     node: id.clone(),
                     policy: DrainPolicy::Force,
                     by: DROVER.to_owned(),

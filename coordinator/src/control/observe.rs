@@ -73,6 +73,17 @@ impl Pools {
         self.actuators = actuators;
     }
 
+    /// From now on readings are waited for however long they take.
+    pub(super) fn wait_for_calls(&mut self) {
+        self.calls.wait_for_calls();
+    }
+
+    /// When the next pool is read again that was put off after now, monotonic.
+    pub(super) fn next_read(&self, now: Millis) -> Option<Millis> {
+        let all = self.watches.values().map(|watch| watch.next);
+        all.filter(|next| *next > now).min()
+    }
+
     /// What drives pools of this kind.
     #[must_use]
     pub fn actuator(&self, kind: PoolKind) -> Option<Arc<dyn Actuator>> {

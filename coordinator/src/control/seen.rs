@@ -71,6 +71,10 @@ pub struct Seen {
     pub units: BTreeMap<String, u32>,
     /// Sources that shrank or failed: why shrinking holds, since when (monotonic).
     pub doubtful: BTreeMap<String, (String, Millis)>,
+    /// What each source said last of how much has left its queue for a known reason.
+    pub left: BTreeMap<String, u64>,
+    /// Gangs of schedulers that hold partial capacity, by source and first member: since when.
+    pub holds: BTreeMap<(String, String), UnixMs>,
     /// Why the config that was pushed last was refused.
     pub refused_config: Option<String>,
     /// Alarms, since when.
@@ -112,6 +116,8 @@ impl Seen {
             sent: BTreeMap::new(),
             units: BTreeMap::new(),
             doubtful: BTreeMap::new(),
+            left: BTreeMap::new(),
+            holds: BTreeMap::new(),
             alarms: BTreeMap::new(),
         }
     }

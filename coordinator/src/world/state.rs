@@ -5,7 +5,7 @@ use super::spec::{GroupSpec, OfferingSpec, WorldSpec};
 use super::types::{
     Ask, Granted, InstanceRecord, InstanceStatus, Refusal, Tally, WorldError, WorldEvent,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A group with its instances that have not ended.
 #[derive(Debug, Clone)]
@@ -22,6 +22,12 @@ pub struct World {
     spec: WorldSpec,
     began_ms: u64,
     instances: BTreeMap<String, InstanceRecord>,
+    /// Ids of those that have not ended, by group.
+    alive: BTreeMap<String, BTreeSet<String>>,
+    /// How many of them there are per group and offering.
+    taken: BTreeMap<(String, usize), u32>,
+    /// Boots under way: when they are over.
+    boots: BTreeSet<(u64, String)>,
     answers: BTreeMap<String, (Ask, Granted)>,
     generator: Generator,
     tally: Tally,
@@ -35,6 +41,9 @@ impl World {
             spec,
             began_ms: now_ms,
             instances: BTreeMap::new(),
+            alive: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            boots: BTreeSet::new(),
             answers: BTreeMap::new(),
             generator: Generator::new(seed),
             tally: Tally::default(),
@@ -43,24 +52,25 @@ impl World {
 
     /// Lets time pass: boots that are over.
     pub fn step(&mut self, now_ms: u64) -> Vec<WorldEvent> {
-        let mut events = Vec::new();
-        for instance in self.instances.values_mut() {
-            if instance.status == InstanceStatus::Pending && instance.running_ms <= now_ms {
+        let mut over = Vec::new();
+        while let Some((at, _)) = self.boots.first()
+            && *at <= now_ms
+        {
+            over.extend(self.boots.pop_first().map(|(_, id)| id));
+        }
+        over.sort();
+        for id in &over {
+            if let Some(instance) = self.instances.get_mut(id) {
                 instance.status = InstanceStatus::Running;
-                events.push(WorldEvent::Running(instance.id.clone()));
             }
         }
-        events
+        over.into_iter().map(WorldEvent::Running).collect()
     }
 
     /// When the next boot is over, if one is under way.
     #[must_use]
     pub fn next_event_ms(&self) -> Option<u64> {
-        self.instances
-            .values()
-            .filter(|i| i.status == InstanceStatus::Pending)
-            .map(|i| i.running_ms)
-            .min()
+        self.boots.first().map(|(at, _)| *at)
     }
 
     /// Grants what there is.
@@ -93,9 +103,7 @@ impl World {
             })?;
         let offering = group.offerings[index].clone();
         let region = group.region.clone();
-        let room = group
-            .max
-            .saturating_sub(self.alive(|i| i.group == ask.group));
+        let room = group.max.saturating_sub(count(self.alive.get(&ask.group)));
         let capacity = self.capacity_left(&offering, &ask.group, index, now_ms);
         let count = ask.count.min(room).min(capacity);
         let mut granted = Granted::default();
@@ -135,7 +143,7 @@ impl World {
         if count > 0 {
             self.tally.regions.insert(region);
         }
-        self.tally.peak = self.tally.peak.max(self.alive(|_| true));
+        self.tally.peak = self.tally.peak.max(self.running());
         self.answers
             .insert(ask.token.clone(), (ask.clone(), granted.clone()));
         Ok(granted)
@@ -151,6 +159,14 @@ impl World {
             .get_mut(id)
             .filter(|i| i.status != InstanceStatus::Terminated)
             .ok_or_else(|| WorldError::NoInstance(id.to_owned()))?;
+        self.boots.remove(&(instance.running_ms, id.to_owned()));
+        if let Some(group) = self.alive.get_mut(&instance.group) {
+            group.remove(id);
+        }
+        let offering = (instance.group.clone(), instance.offering);
+        if let Some(taken) = self.taken.get_mut(&offering) {
+            *taken = taken.saturating_sub(1);
+        }
         instance.status = InstanceStatus::Terminated;
         instance.terminated_ms = Some(now_ms);
         self.tally.terminated += 1;
@@ -191,7 +207,19 @@ impl World {
     /// Instances that have not ended.
     #[must_use]
     pub fn running(&self) -> u32 {
-        self.alive(|_| true)
+        self.alive.values().map(|group| count(Some(group))).sum()
+    }
+
+    /// Instances of a group that have not ended, by id.
+    pub fn alive_in(&self, group: &str) -> impl Iterator<Item = &InstanceRecord> {
+        let ids = self.alive.get(group).into_iter().flatten();
+        ids.filter_map(|id| self.instances.get(id))
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub const fn spec(&self) -> &WorldSpec {
+        &self.spec
     }
 
     /// Cost of all instances from launch to end (or now), millionths of a USD.
@@ -206,15 +234,6 @@ impl World {
             }
         }
         u64::try_from(sum).unwrap_or(u64::MAX)
-    }
-
-    fn alive(&self, which: impl Fn(&InstanceRecord) -> bool) -> u32 {
-        let count = self
-            .instances
-            .values()
-            .filter(|i| i.status != InstanceStatus::Terminated && which(i))
-            .count();
-        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     fn capacity_left(
@@ -232,7 +251,8 @@ impl World {
         {
             return 0;
         }
-        let taken = self.alive(|i| i.group == group && i.offering == index);
+        let taken = self.taken.get(&(group.to_owned(), index)).copied();
+        let taken = taken.unwrap_or(0);
         offering
             .capacity
             .map_or(u32::MAX, |capacity| capacity.saturating_sub(taken))
@@ -256,9 +276,17 @@ impl World {
             terminated_ms: None,
             token: ask.token.clone(),
         };
+        self.boots.insert((record.running_ms, id.clone()));
+        let group = self.alive.entry(ask.group.clone()).or_default();
+        group.insert(id.clone());
+        *self.taken.entry((ask.group.clone(), index)).or_insert(0) += 1;
         self.instances.insert(id.clone(), record);
         id
     }
+}
+
+fn count(ids: Option<&BTreeSet<String>>) -> u32 {
+    u32::try_from(ids.map_or(0, BTreeSet::len)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

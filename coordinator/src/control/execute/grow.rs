@@ -128,7 +128,7 @@ impl Control {
         let Some(pool) = config.pool(wish.pool) else {
             return Ok(None);
         };
-        let id = fresh_id("launch");
+        let id = fresh_id("launch", self.chance.next());
         let hosts: Vec<InstanceId> = match &pool.source {
             PoolSource::Static(_) => {
                 let most = usize::try_from(wish.count).unwrap_or(usize::MAX);
@@ -146,7 +146,7 @@ impl Control {
         let reason = render(wish.reason, round.now);
         let launch = LaunchRecord {
             id: id.clone(),
-            token: format!("{:032x}", rand::random::<u128>()),
+            token: format!("{:016x}{:016x}", self.chance.next(), self.chance.next()),
             pool: wish.pool.clone(),
             offering: wish.offering.clone(),
             count,

@@ -1,0 +1,209 @@
+//! The pure cloud behind [`Actuator`]: the same answers as `adapters::actuate::sim` gives, at virtual time and without a
+//! process between.
+
+use super::super::stage::node::{State, allocatable};
+use super::super::stage::{Pool, Shared, Stage};
+use crate::ports::actuate::{
+    ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
+    ProviderFailure, Way,
+};
+use crate::world::{Ask, GroupSpec, MarketSpec, OfferingSpec};
+use async_trait::async_trait;
+use drover_core::model::{
+    FailureKind, InstanceId, Market, MicroUsd, Millis, Offering, OfferingId, PoolId, PoolKind,
+    Steering, Stop, UnixMs,
+};
+
+/// Every sim pool of the config.
+pub(in crate::sim) struct Cloud(pub(in crate::sim) Shared);
+
+fn config(message: String) -> ActuateError {
+    ActuateError {
+        kind: FailureKind::Config,
+        code: String::new(),
+        message,
+    }
+}
+
+/// `pool/type/zone/market`.
+fn offering_id(pool: &PoolId, offering: &OfferingSpec) -> OfferingId {
+    let (kind, zone) = (&offering.instance_type, &offering.zone);
+    OfferingId::new(format!("{pool}/{kind}/{zone}/{}", offering.market.as_str()))
+}
+
+fn offered(pool: &Pool, offering: &OfferingSpec) -> Offering {
+    let price = pool.prices.get(&offering.instance_type).copied();
+    Offering {
+        id: offering_id(&pool.id, offering),
+        instance_type: offering.instance_type.clone(),
+        zone: offering.zone.clone(),
+        market: match offering.market {
+            MarketSpec::Spot => Market::Spot,
+            MarketSpec::OnDemand => Market::OnDemand,
+        },
+        price: price.unwrap_or(MicroUsd(offering.price_micro_usd_per_hour)),
+        allocatable: Some(allocatable(offering)),
+        gpu_model: offering.gpu_model.clone(),
+        boot: Millis(offering.boot_ms),
+        available: None,
+    }
+}
+
+fn group_of<'s>(stage: &'s Stage, pool: &Pool) -> Result<&'s GroupSpec, ActuateError> {
+    let mut groups = stage.world.spec().groups.iter();
+    let found = groups.find(|group| group.name == pool.group);
+    found.ok_or_else(|| config(format!("the simulated cloud has no group {}", pool.group)))
+}
+
+fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
+    let pool = stage
+        .pools
+        .get(pool)
+        .ok_or_else(|| config(format!("{pool} is not a sim pool")))?;
+    let group = group_of(stage, pool)?;
+    let offerings: Vec<Offering> = group.offerings.iter().map(|o| offered(pool, o)).collect();
+    let shown = |at: usize| {
+        let node = stage.nodes.get(at)?;
+        let (record, _, _) = stage.world.instance(&node.instance)?;
+        let offering = offerings.get(record.offering)?;
+        Some(Instance {
+            id: InstanceId::new(node.instance.clone()),
+            state: match node.state {
+                State::Booting if record.running_ms > stage.now.0 => InstanceState::Pending,
+                State::Booting | State::Up => InstanceState::Running,
+                State::Ended => InstanceState::Gone,
+            },
+            offering: Some(offering.id.clone()),
+            zone: offering.zone.clone(),
+            instance_type: offering.instance_type.clone(),
+            protected: Some(true),
+            launched: Some(node.launched),
+        })
+    };
+    let alive = stage.world.alive_in(&group.name);
+    let alive = alive.filter_map(|record| stage.by_instance.get(&record.id).copied());
+    let ended = stage.ended.get(&pool.id).into_iter().flatten();
+    let mut instances: Vec<Instance> = alive
+        .chain(ended.map(|(_, at)| *at))
+        .filter_map(shown)
+        .collect();
+    instances.sort_by(|a, b| a.id.cmp(&b.id));
+    let unowned = group.owner.is_empty().then(|| Stop::NotOurs {
+        why: format!("group {} has no owner", group.name),
+    });
+    Ok(PoolReading {
+        instances,
+        offerings,
+        steering: Steering::Zone,
+        provider_min: None,
+        provider_max: Some(group.max),
+        stops: unowned.into_iter().collect(),
+        removable: true,
+        warnings: Vec::new(),
+        failures: Vec::new(),
+        unfilled: 0,
+        withdrawing: false,
+        read_at: stage.now,
+    })
+}
+
+fn launch(stage: &mut Stage, order: &LaunchOrder) -> Result<LaunchOutcome, ActuateError> {
+    let pool = stage
+        .pools
+        .get(&order.pool)
+        .ok_or_else(|| config(format!("{} is not a sim pool", order.pool)))?;
+    let group = group_of(stage, pool)?;
+    let wanted = group.offerings.iter();
+    let offering = wanted
+        .filter(|offering| offering_id(&order.pool, offering) == order.offering)
+        .next()
+        .ok_or_else(|| {
+            config(format!(
+                "the simulated cloud does not offer {}",
+                order.offering
+            ))
+        })?;
+    let ask = Ask {
+        group: group.name.clone(),
+        instance_type: offering.instance_type.clone(),
+        zone: offering.zone.clone(),
+        market: offering.market,
+        count: order.count,
+        token: order.token.clone(),
+    };
+    let granted = stage
+        .launch(&order.pool, &ask)
+        .map_err(|error| config(error.to_string()))?;
+    let failure = granted.refusal.map(|refusal| ProviderFailure {
+        id: format!("{}/0", order.token),
+        offering: Some(order.offering.clone()),
+        kind: match refusal.code.as_str() {
+            "InsufficientInstanceCapacity" => FailureKind::Shortage,
+            "ValidationError" => FailureKind::Quota,
+            _ => FailureKind::Transient,
+        },
+        message: format!("{}: {}", refusal.code, refusal.message),
+        at: stage.now,
+    });
+    if let Some(failure) = &failure {
+        let kind = format!("{:?}", failure.kind).to_lowercase();
+        *stage.history.refusals.entry(kind).or_insert(0) += 1;
+    }
+    Ok(LaunchOutcome {
+        way: Way::Sim,
+        granted: u32::try_from(granted.instances.len()).unwrap_or(u32::MAX),
+        failures: failure.into_iter().collect(),
+        instances: granted.instances.into_iter().map(InstanceId::new).collect(),
+    })
+}
+
+#[async_trait]
+impl Actuator for Cloud {
+    fn kind(&self) -> PoolKind {
+        PoolKind::Sim
+    }
+
+    async fn read(&self, pools: &[PoolId]) -> Vec<(PoolId, Result<PoolReading, ActuateError>)> {
+        let stage = self.0.lock();
+        let all = pools.iter();
+        all.map(|pool| (pool.clone(), reading(&stage, pool)))
+            .collect()
+    }
+
+    async fn launch(&self, order: &LaunchOrder) -> Result<LaunchOutcome, ActuateError> {
+        launch(&mut self.0.lock(), order)
+    }
+
+    async fn settle(
+        &self,
+        order: &LaunchOrder,
+        _: &[InstanceId],
+        _: UnixMs,
+    ) -> Result<LaunchOutcome, ActuateError> {
+        let stage = self.0.lock();
+        let ours = stage.nodes.iter().filter(|node| node.token == order.token);
+        let instances: Vec<InstanceId> = ours
+            .map(|node| InstanceId::new(node.instance.clone()))
+            .collect();
+        Ok(LaunchOutcome {
+            way: Way::Sim,
+            granted: u32::try_from(instances.len()).unwrap_or(u32::MAX),
+            instances,
+            failures: Vec::new(),
+        })
+    }
+
+    async fn leave(&self, _: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {
+        let mut stage = self.0.lock();
+        // Gone already is what was wanted.
+        let Some(&at) = stage.by_instance.get(instance.as_str()) else {
+            return Ok(());
+        };
+        let killed = stage.end_node(at, "its node was told to leave");
+        if !killed.is_empty() {
+            let what = format!("{instance} was ended with {} jobs on it", killed.len());
+            stage.violated("I1 no_job_killed", what);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,445 @@
+//! One machine of the simulation: what it has, what runs on it, GPU by GPU, and what its agent says.
+//!
+//! Changed by the stage and the placers. **Invariant:** what runs never exceeds what the node has.
+
+use super::Pool;
+use crate::ports::demand::Occupied;
+use crate::ports::link::AgentView;
+use crate::records::{DesiredState, NodeRecord, OrderRecord};
+use crate::world::{GroupSpec, InstanceRecord, OfferingSpec};
+use drover_core::model::{
+    Bytes, InstanceId, MicroUsd, MilliCpu, NodeId, PoolId, Resources, Running, UnixMs,
+};
+use drover_proto::v1;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Where in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) enum State {
+    Booting,
+    Up,
+    Ended,
+}
+
+/// A part of a job on a node.
+#[derive(Debug, Clone)]
+struct Work {
+    job: usize,
+    count: u32,
+    /// What one unit takes; all of the node where it takes a whole one.
+    unit: Resources,
+    /// What one unit asked for.
+    asked: Resources,
+    team: String,
+    started: UnixMs,
+    ends: Option<UnixMs>,
+    /// GPUs it has: (index, thousandths).
+    gpus: Vec<(usize, u32)>,
+}
+
+/// A machine.
+#[derive(Debug, Clone)]
+pub(in crate::sim) struct Node {
+    pub(in crate::sim) id: NodeId,
+    pub(in crate::sim) instance: String,
+    pub(in crate::sim) pool: PoolId,
+    pub(in crate::sim) region: String,
+    pub(in crate::sim) zone: String,
+    pub(in crate::sim) price: MicroUsd,
+    pub(in crate::sim) allocatable: Resources,
+    pub(in crate::sim) gpu_model: String,
+    pub(in crate::sim) labels: BTreeMap<String, String>,
+    pub(in crate::sim) taints: BTreeMap<String, String>,
+    pub(in crate::sim) launched: UnixMs,
+    pub(in crate::sim) state: State,
+    pub(in crate::sim) token: String,
+    /// Newest order, and whether the agent has acted on it.
+    pub(in crate::sim) order: Option<OrderRecord>,
+    /// Its agent keeps new work off.
+    pub(in crate::sim) cordoned: bool,
+    /// Free whole amounts; GPUs stand in `gpus`.
+    free: Resources,
+    /// Free thousandths of each GPU.
+    gpus: Vec<u32>,
+    work: Vec<Work>,
+    pub(in crate::sim) view: Arc<AgentView>,
+    occupied: Occupied,
+}
+
+impl Node {
+    pub(super) fn new(
+        record: &InstanceRecord,
+        group: &GroupSpec,
+        offering: &OfferingSpec,
+        pool: &Pool,
+        now: UnixMs,
+    ) -> Self {
+        let id = NodeId(format!("n-{}", record.id.trim_start_matches("i-")));
+        let allocatable = allocatable(offering);
+        let price = pool.prices.get(&offering.instance_type).copied();
+        Self {
+            view: Arc::new(view(&id, record, offering)),
+            id,
+            instance: record.id.clone(),
+            pool: pool.id.clone(),
+            region: group.region.clone(),
+            zone: offering.zone.clone(),
+            price: price.unwrap_or(MicroUsd(offering.price_micro_usd_per_hour)),
+            gpu_model: offering.gpu_model.clone(),
+            labels: pool.labels.clone(),
+            taints: pool.taints.clone(),
+            launched: now,
+            state: State::Booting,
+            token: record.token.clone(),
+            order: None,
+            cordoned: false,
+            free: allocatable.clone(),
+            gpus: vec![1_000; offering.gpus as usize],
+            work: Vec::new(),
+            allocatable,
+            occupied: Occupied::default(),
+        }
+    }
+
+    /// Its enrolment.
+    pub(super) fn record(&self, now: UnixMs) -> NodeRecord {
+        NodeRecord {
+            id: self.id.clone(),
+            name: self.view.facts.hostname.clone(),
+            pool: Some(self.pool.clone()),
+            instance: Some(InstanceId::new(self.instance.clone())),
+            launch: None,
+            token: None,
+            joined: now,
+            serial: String::new(),
+            not_after: UnixMs(u64::MAX),
+            machine_id: String::new(),
+            revoked: false,
+            ready_at: None,
+            off: false,
+        }
+    }
+
+    /// Takes new work.
+    pub(in crate::sim) fn is_open(&self) -> bool {
+        self.state == State::Up && !self.cordoned
+    }
+
+    pub(in crate::sim) fn is_empty(&self) -> bool {
+        self.work.is_empty()
+    }
+
+    /// Jobs that run here, each once.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = usize> {
+        let all: BTreeSet<usize> = self.work.iter().map(|work| work.job).collect();
+        all.into_iter()
+    }
+
+    /// What is free now, whole GPUs only.
+    pub(in crate::sim) fn free(&self) -> Resources {
+        let whole = self.gpus.iter().filter(|free| **free == 1_000).count();
+        Resources {
+            gpus: u32::try_from(whole).unwrap_or(u32::MAX),
+            ..self.free.clone()
+        }
+    }
+
+    /// How many units have room now.
+    pub(in crate::sim) fn room(&self, unit: &Resources, whole_node: bool) -> u32 {
+        if whole_node {
+            return u32::from(self.work.is_empty() && unit.fits(&self.allocatable));
+        }
+        if unit.gpu_milli == 0 {
+            return unit.times(&self.free());
+        }
+        let rest = Resources {
+            gpu_milli: 0,
+            ..unit.clone()
+        };
+        let shares: u32 = self.gpus.iter().map(|free| free / unit.gpu_milli).sum();
+        shares.min(rest.times(&self.free))
+    }
+
+    /// Sets room aside, for counting only.
+    pub(in crate::sim) fn promise(&mut self, unit: &Resources, count: u32) {
+        self.put(usize::MAX, (unit, false), count, "", (UnixMs(0), None));
+    }
+
+    /// Puts units here that have room.
+    pub(super) fn put(
+        &mut self,
+        job: usize,
+        (asked, whole_node): (&Resources, bool),
+        count: u32,
+        team: &str,
+        (started, ends): (UnixMs, Option<UnixMs>),
+    ) {
+        let unit = if whole_node {
+            self.allocatable.clone()
+        } else {
+            asked.clone()
+        };
+        let mut gpus = Vec::new();
+        for _ in 0..count {
+            if unit.gpu_milli > 0 {
+                let fitting = self.gpus.iter().enumerate();
+                let best = fitting
+                    .filter(|(_, free)| **free >= unit.gpu_milli)
+                    .min_by_key(|(at, free)| (**free, *at))
+                    .map(|(at, _)| at);
+                if let Some(at) = best {
+                    self.gpus[at] -= unit.gpu_milli;
+                    gpus.push((at, unit.gpu_milli));
+                }
+            }
+            let mut wanted = unit.gpus;
+            for (at, free) in self.gpus.iter_mut().enumerate() {
+                if wanted > 0 && *free == 1_000 {
+                    *free = 0;
+                    gpus.push((at, 1_000));
+                    wanted -= 1;
+                }
+            }
+        }
+        self.free = self.free.minus(&flat(&unit).scaled(count));
+        self.work.push(Work {
+            job,
+            count,
+            unit,
+            asked: asked.clone(),
+            team: team.to_owned(),
+            started,
+            ends,
+            gpus,
+        });
+        self.changed();
+    }
+
+    /// Takes everything of a job away.
+    pub(super) fn remove(&mut self, job: usize) {
+        let (gone, stays) = std::mem::take(&mut self.work)
+            .into_iter()
+            .partition(|work| work.job == job);
+        self.work = stays;
+        let gone: Vec<Work> = gone;
+        for work in gone {
+            self.free = self.free.plus(&flat(&work.unit).scaled(work.count));
+            for (at, share) in work.gpus {
+                self.gpus[at] += share;
+            }
+        }
+        self.changed();
+    }
+
+    /// What is in use, as it was asked for.
+    pub(super) fn used(&self) -> Resources {
+        let mut sum = Resources::default();
+        for work in &self.work {
+            sum = sum.plus(&work.asked.scaled(work.count));
+        }
+        sum
+    }
+
+    /// What a scheduler knows of its work.
+    pub(in crate::sim) const fn occupied(&self) -> &Occupied {
+        &self.occupied
+    }
+
+    /// Brings what is said of its work up to date.
+    fn changed(&mut self) {
+        let mut workloads: Vec<Running> = Vec::new();
+        for work in &self.work {
+            let running = Running {
+                count: work.count,
+                unit: work.unit.clone(),
+                labels: BTreeMap::new(),
+                namespace: String::new(),
+                team: work.team.clone(),
+                host_ports: BTreeSet::new(),
+                anti_affinity: Vec::new(),
+                started: Some(work.started),
+                ends: work.ends,
+                movable: false,
+            };
+            let alike = |other: &&mut Running| {
+                Running {
+                    count: running.count,
+                    ..(**other).clone()
+                } == running
+            };
+            match workloads.iter_mut().find(alike) {
+                Some(other) => other.count += running.count,
+                None => workloads.push(running),
+            }
+        }
+        let partly = self.gpus.iter().filter(|free| **free > 0 && **free < 1_000);
+        self.occupied = Occupied {
+            workloads,
+            gpu_shares: partly.copied().collect(),
+        };
+        let items = self.work.iter().map(|work| v1::Workload {
+            kind: v1::WorkloadKind::Job.into(),
+            id: format!("job {}", work.job),
+            ..v1::Workload::default()
+        });
+        let items: Vec<v1::Workload> = items.collect();
+        let view = Arc::make_mut(&mut self.view);
+        view.workloads = Some(Arc::new(list(items)));
+        self.obey();
+    }
+
+    /// What its agent says now.
+    pub(in crate::sim) fn heard(&mut self, now: UnixMs, mono: u64) -> Arc<AgentView> {
+        if self.view.last_seen_mono != mono || self.view.last_seen != now {
+            let view = Arc::make_mut(&mut self.view);
+            view.last_seen = now;
+            view.last_seen_mono = mono;
+            view.workloads_at = now;
+        }
+        self.view.clone()
+    }
+
+    /// The agent acts on its newest order: cordons, and says how far a drain is.
+    pub(super) fn obey(&mut self) {
+        let Some(order) = &self.order else { return };
+        let running = u32::try_from(self.work.len()).unwrap_or(u32::MAX);
+        let view = Arc::make_mut(&mut self.view);
+        view.highest_epoch = view.highest_epoch.max(order.epoch);
+        let desired = match order.desired {
+            DesiredState::Active => v1::Desired::Active,
+            DesiredState::Cordoned => v1::Desired::Cordoned,
+            DesiredState::Draining => v1::Desired::Draining,
+        };
+        view.observed = Some(v1::Order {
+            epoch: order.epoch,
+            generation: order.generation,
+            desired: desired.into(),
+            ..v1::Order::default()
+        });
+        self.cordoned = desired != v1::Desired::Active;
+        if let Some(actual) = &mut view.actual {
+            actual.cordoned_by_us = self.cordoned;
+        }
+        let mut status = v1::OrderStatus {
+            epoch: order.epoch,
+            generation: order.generation,
+            workloads_now: running,
+            ..v1::OrderStatus::default()
+        };
+        if let Some(drain) = &order.drain {
+            status.drain_id.clone_from(&drain.id.0);
+            let state = if running == 0 {
+                v1::DrainState::Drained
+            } else {
+                v1::DrainState::Waiting
+            };
+            status.drain_state = state.into();
+        }
+        view.order_status = Some(status);
+    }
+}
+
+/// Without GPUs, which are counted one by one.
+fn flat(unit: &Resources) -> Resources {
+    Resources {
+        gpus: 0,
+        gpu_milli: 0,
+        ..unit.clone()
+    }
+}
+
+/// What an instance offers workloads.
+pub(in crate::sim) fn allocatable(offering: &OfferingSpec) -> Resources {
+    Resources {
+        cpu: MilliCpu(u64::from(offering.cpus) * 1_000),
+        memory: Bytes(u64::from(offering.memory_gib) << 30),
+        gpus: offering.gpus,
+        ..Resources::default()
+    }
+}
+
+fn list(items: Vec<v1::Workload>) -> v1::WorkloadList {
+    v1::WorkloadList {
+        items,
+        unreadable: Vec::new(),
+        witnesses: vec!["gpu-processes".to_owned(), "processes".to_owned()],
+    }
+}
+
+fn view(id: &NodeId, record: &InstanceRecord, offering: &OfferingSpec) -> AgentView {
+    let gpus = (0..offering.gpus).map(|index| v1::GpuFacts {
+        uuid: format!("GPU-{index}"),
+        name: offering.gpu_model.clone(),
+        index,
+        ..v1::GpuFacts::default()
+    });
+    AgentView {
+        node: id.clone(),
+        connected: true,
+        last_seen: UnixMs(0),
+        last_seen_mono: 0,
+        facts: Arc::new(v1::Facts {
+            hostname: id.to_string(),
+            instance_id: Some(record.id.clone()),
+            zone: Some(offering.zone.clone()),
+            instance_type: Some(offering.instance_type.clone()),
+            cpus: Some(offering.cpus),
+            memory_bytes: Some(u64::from(offering.memory_gib) << 30),
+            pci_gpus: Some(offering.gpus),
+            gpus: gpus.collect(),
+            ..v1::Facts::default()
+        }),
+        telemetry: Some(Arc::new(v1::Telemetry::default())),
+        workloads: Some(Arc::new(list(Vec::new()))),
+        workloads_at: UnixMs(0),
+        conditions: Vec::new(),
+        actual: Some(v1::NodeActual::default()),
+        order_status: None,
+        observed: None,
+        highest_epoch: 0,
+        clock_offset_ms: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::stage;
+    use super::*;
+
+    fn unit(gpus: u32, milli: u32) -> Resources {
+        Resources {
+            cpu: MilliCpu(1_000),
+            gpus,
+            gpu_milli: milli,
+            ..Resources::default()
+        }
+    }
+
+    #[test]
+    fn room_is_counted_gpu_by_gpu() {
+        let (mut stage, at) = stage();
+        let node = &mut stage.nodes[at];
+        let put = |node: &mut Node, job, unit: &Resources, whole, count| {
+            node.put(job, (unit, whole), count, "", (UnixMs(1), None));
+        };
+        assert_eq!(node.room(&unit(1, 0), false), 8);
+        put(node, 0, &unit(0, 600), false, 2);
+        assert_eq!(node.free().gpus, 6, "two GPUs are shared");
+        assert_eq!(node.room(&unit(0, 400), false), 2 + 6 * 2);
+        assert_eq!(node.occupied().gpu_shares, [400, 400]);
+        put(node, 1, &unit(0, 400), false, 1);
+        assert_eq!(node.occupied().gpu_shares, [400], "the fullest first");
+        assert_eq!(node.room(&unit(0, 0), true), 0, "whole only when empty");
+        put(node, 2, &unit(6, 0), false, 1);
+        assert_eq!(node.room(&unit(1, 0), false), 0);
+        for job in [0, 1, 2] {
+            node.remove(job);
+        }
+        assert_eq!(node.free(), node.allocatable);
+        put(node, 3, &unit(1, 0), true, 1);
+        assert_eq!(node.room(&unit(0, 0), false), 0);
+        assert_eq!(node.used(), unit(1, 0));
+        assert_eq!(node.occupied().workloads[0].unit, node.allocatable);
+    }
+}
