@@ -1,5 +1,6 @@
 //! Layer 5: the admin CLI, one file per noun. Called by main with the parsed command line. Talks to the coordinator
-//! over `drover_proto` only, never to control, adapters or the store; `plan --from` alone asks the planner itself.
+//! over `drover_proto` only, never to control, adapters or the store; `plan --from` alone asks the planner itself,
+//! and `simulate` the simulator.
 
 pub mod approve;
 pub mod audit;
@@ -22,6 +23,7 @@ pub mod pools;
 pub mod reference;
 pub mod requests;
 pub mod sim_cloud;
+pub mod simulate;
 pub mod status;
 pub mod tokens;
 
@@ -105,6 +107,8 @@ pub enum Verb {
     Context(contexts::Verb),
     /// Shell completions, to stdout.
     Completions(completions::Args),
+    /// Play a workload against a config on virtual time: what it would cost, and who would wait.
+    Simulate(simulate::Verb),
     /// Version of this program and, if asked, of the coordinator.
     Version(status::VersionArgs),
     /// This command line as a Markdown page.
@@ -159,6 +163,7 @@ async fn dispatch(
         Verb::Backup(args) => backup::run(globals, args).await,
         Verb::Context(verb) => contexts::run(globals, out, verb),
         Verb::Completions(args) => completions::run(&args, root()),
+        Verb::Simulate(verb) => simulate::run(globals, out, verb),
         Verb::Version(args) => status::version(globals, out, args).await,
         Verb::Reference => output::write_out(reference::markdown(root()).as_bytes()),
     }

@@ -50,7 +50,8 @@ const COORDINATOR: &[Layer] = &[
     Layer {
         module: "cli",
         number: 5,
-        also: &[],
+        // `drover simulate` asks no coordinator.
+        also: &["sim"],
         never: &["control", "adapters", "ports", "records", "config", "world"],
     },
     layer("app", 6),
