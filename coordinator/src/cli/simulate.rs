@@ -2,18 +2,16 @@
 //! coordinator. `simulate generate` makes a workload.
 
 use super::exit::CliError;
-use super::output::{Out, Page, Sheet, say, write_out};
+use super::output::{Format, Out, json, say, write_out, yaml};
 use super::{Globals, duration};
 use crate::sim;
 use crate::sim::config::{SimConfig, SimConfigError};
-use crate::sim::history::History;
+use crate::sim::score::{Run, jobs_file, object, score, table};
 use crate::sim::trace::generate::{Wishes, generate};
-use crate::sim::trace::read::{Format, TraceError};
+use crate::sim::trace::read::{Format as TraceFormat, TraceError};
 use crate::sim::trace::{Trace, lines, read};
 use clap::{Args, Subcommand};
-use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// Play a trace, or make one.
 #[derive(Debug, Args)]
@@ -45,7 +43,7 @@ struct Play {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Format of the trace, where its first line does not tell.
-    #[arg(long, value_name = "FORMAT", value_parser = Format::ALL.map(|(name, _)| name))]
+    #[arg(long, value_name = "FORMAT", value_parser = TraceFormat::ALL.map(|(name, _)| name))]
     format: Option<String>,
     /// Write when each job started and ended to this file, as CSV.
     #[arg(long, value_name = "FILE")]
@@ -141,7 +139,7 @@ fn config(path: &Path) -> Result<SimConfig, CliError> {
 
 fn trace(path: &Path, setup: &SimConfig, format: Option<&str>) -> Result<Trace, CliError> {
     let mut options = setup.simulate.trace.clone();
-    options.format = format.and_then(Format::named).or(options.format);
+    options.format = format.and_then(TraceFormat::named).or(options.format);
     let mut trace = read::load(path, &options).map_err(|error| match &error {
         TraceError::Read { path, source } => {
             CliError::Config(format!("cannot read {}: {source}", path.display()))
@@ -162,20 +160,27 @@ fn play(out: Out, asked: &Play) -> Result<(), CliError> {
     let setup = config(file)?;
     let trace = trace(path, &setup, asked.format.as_deref())?;
     let seed = asked.seed.unwrap_or(setup.simulate.seed);
-    let began = Instant::now();
     let history =
         sim::run(&trace, &setup, seed).map_err(|error| CliError::Failed(chain(&error)))?;
-    if let Some(path) = &asked.jobs {
-        let text = jobs(&trace, &history);
-        std::fs::write(path, text).map_err(|error| CliError::file("write", path, &error))?;
-    }
-    out.one(&Summary::new(
-        &trace,
-        &setup,
+    let offered = sim::offered::of_config(&setup);
+    let run = Run {
+        trace: &trace,
+        history: &history,
+        offered: &offered,
+        cost: setup.simulate.cost,
+        placer: setup.simulate.placer.name(),
         seed,
-        &history,
-        began.elapsed().as_secs_f64(),
-    ))
+    };
+    if let Some(path) = &asked.jobs {
+        jobs_file::write(path, &run).map_err(|error| CliError::Failed(chain(&error)))?;
+    }
+    let score = score(&run);
+    let text = match out.format {
+        Format::Json => json(&object(&score))?,
+        Format::Yaml => yaml(&object(&score))?,
+        Format::Table | Format::Wide => table(&[score]),
+    };
+    write_out(text.as_bytes())
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
@@ -186,126 +191,4 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
-}
-
-/// When each job started and ended, so that anyone can compute a score.
-fn jobs(trace: &Trace, history: &History) -> String {
-    let mut text = String::from("job,submit_ms,started_ms,ended_ms,kills,nodes\n");
-    let moment =
-        |at: Option<drover_core::model::Millis>| at.map_or_else(String::new, |at| at.0.to_string());
-    for (job, found) in trace.jobs.iter().zip(&history.jobs) {
-        let on: Vec<String> = found
-            .on
-            .iter()
-            .map(|(node, units)| format!("{node}x{units}"))
-            .collect();
-        text.push_str(&format!(
-            "{},{},{},{},{},{}\n",
-            job.id,
-            job.submit.0,
-            moment(found.started),
-            moment(found.ended),
-            found.kills,
-            on.join(" ")
-        ));
-    }
-    text
-}
-
-/// What a run gave.
-#[derive(Debug, Serialize)]
-struct Summary {
-    trace: String,
-    policy: String,
-    placer: &'static str,
-    seed: u64,
-    jobs: usize,
-    jobs_left_out: u32,
-    jobs_started: usize,
-    jobs_killed: u32,
-    cost_usd: f64,
-    cost_node_hours: f64,
-    nodes: usize,
-    simulated_ms: u64,
-    plans: u64,
-    plan_seconds: f64,
-    violations: Vec<String>,
-    run_seconds: f64,
-}
-
-impl Summary {
-    fn new(
-        trace: &Trace,
-        setup: &SimConfig,
-        seed: u64,
-        history: &History,
-        run_seconds: f64,
-    ) -> Self {
-        let hours: u64 = history
-            .nodes
-            .iter()
-            .map(|node| {
-                node.ended
-                    .unwrap_or(history.end)
-                    .0
-                    .saturating_sub(node.launched.0)
-            })
-            .sum();
-        let violations = history.violations.iter().take(20);
-        Self {
-            trace: trace.name.clone(),
-            policy: history.policy.clone(),
-            placer: setup.simulate.placer.name(),
-            seed,
-            jobs: trace.jobs.len(),
-            jobs_left_out: trace.skipped.iter().map(|(_, count)| count).sum(),
-            jobs_started: history
-                .jobs
-                .iter()
-                .filter(|job| job.started.is_some())
-                .count(),
-            jobs_killed: history.jobs.iter().map(|job| job.kills).sum(),
-            cost_usd: sim::score::cost(history),
-            cost_node_hours: hours as f64 / 3_600_000.0,
-            nodes: history.nodes.len(),
-            simulated_ms: history.end.0,
-            plans: history.plans,
-            plan_seconds: history.plan_seconds,
-            violations: violations
-                .map(|(at, which, what)| format!("{} ms: {which}: {what}", at.0))
-                .collect(),
-            run_seconds,
-        }
-    }
-}
-
-impl Sheet for Summary {
-    fn sheet(&self, page: &mut Page, _: u64) {
-        page.line("Trace", Some(&self.trace));
-        page.line(
-            "Policy",
-            Some(format!("{}, placed by {}", self.policy, self.placer)),
-        );
-        page.line(
-            "Jobs",
-            Some(format!("{} ({} left out)", self.jobs, self.jobs_left_out)),
-        );
-        page.line("Started", Some(self.jobs_started));
-        page.line("Killed", Some(self.jobs_killed));
-        page.line(
-            "Cost",
-            Some(format!(
-                "{:.2} USD, {:.1} node-hours",
-                self.cost_usd, self.cost_node_hours
-            )),
-        );
-        page.line("Nodes ever", Some(self.nodes));
-        page.line("Simulated", Some(duration::span(self.simulated_ms)));
-        page.line(
-            "Plans",
-            Some(format!("{} in {:.2} s", self.plans, self.plan_seconds)),
-        );
-        page.line("Took", Some(format!("{:.1} s", self.run_seconds)));
-        page.lines("Violations", &self.violations);
-    }
 }

@@ -11,9 +11,9 @@ use crate::ports::actuate::{InstanceState, PoolReading};
 use crate::ports::demand::Occupied;
 use crate::records::{AssignmentTarget, DrainStep, LaunchRecord, LaunchState, RequestState, Then};
 use drover_core::model::{
-    Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis, NodeId, NodeInput,
-    Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind, RequestName,
-    Resources, Steering, UnixMs,
+    Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis, NodeId,
+    NodeInput, Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind,
+    RequestName, Resources, Steering, UnixMs,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
