@@ -207,7 +207,7 @@ mod tests {
         let second = text.lines().nth(1).expect("two lines");
         assert_eq!(
             second,
-            "{\"id\":\"b\",\"submit_ms\":9,\"duration_ms\":1,\"unit\":{\"cpu\":0,\"memory\":0,\"gpus\":8}}"
+            "{\"id\":\"b\",\"submit_ms\":9,\"duration_ms\":1,\"unit\":{\"gpus\":8}}"
         );
     }
 
