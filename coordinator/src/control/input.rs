@@ -9,7 +9,9 @@ use super::orders::DROVER;
 use crate::config::{PoolConfig, PoolSource};
 use crate::ports::actuate::{InstanceState, PoolReading};
 use crate::ports::demand::Occupied;
-use crate::records::{AssignmentTarget, DrainStep, LaunchRecord, LaunchState, RequestState, Then};
+use crate::records::{
+    AssignmentTarget, DrainStep, LaunchRecord, LaunchState, REQUEST_LABEL, RequestState, Then,
+};
 use drover_core::model::{
     Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis, NodeId,
     NodeInput, Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind,
@@ -332,15 +334,20 @@ fn unmanaged(round: &Round, pool: &PoolConfig) -> u32 {
 /// Adds what sources know of the work on a node. What the agent has measured counts where it is more.
 fn occupied(mut node: NodeInput, running: &[BTreeMap<NodeId, Occupied>]) -> NodeInput {
     let mut asked = Resources::default();
+    let mut told = Vec::new();
     for here in running.iter().filter_map(|source| source.get(&node.id)) {
         for work in &here.workloads {
             asked = asked.plus(&work.unit.scaled(work.count));
         }
         let shared = u32::try_from(here.gpu_shares.len()).unwrap_or(u32::MAX);
         asked.gpus = asked.gpus.saturating_add(shared);
-        node.workloads.extend(here.workloads.iter().cloned());
+        // Processes that its agent names are those of this work; what requests hold is their own.
+        node.workloads
+            .retain(|known| known.labels.contains_key(REQUEST_LABEL));
+        told.extend(here.workloads.iter().cloned());
         node.gpu_shares.extend(&here.gpu_shares);
     }
+    node.workloads.extend(told);
     asked.gpu_milli = 0;
     node.gpu_shares.sort_unstable();
     node.used = Resources {
