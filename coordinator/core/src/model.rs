@@ -1,6 +1,7 @@
 //! Layer 0: plain data that the planner reads and writes, newtyped ids and quantities. Nothing here decides.
 
 pub mod anticipate;
+pub mod away;
 pub mod demand;
 pub mod ids;
 pub mod input;
@@ -13,6 +14,7 @@ pub mod reason;
 pub mod rules_of_place;
 
 pub use anticipate::{Anticipate, Hold};
+pub use away::Away;
 pub use demand::{Class, Constraints, Gang, Locality, Source};
 pub use ids::{
     DrainId, HoldId, InstanceId, LaunchId, NodeId, OfferingId, PoolId, RequestName, SiteId, TokenId,
@@ -28,7 +30,7 @@ pub use pool::{
     Disruption, FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, Steering, Stop,
 };
 pub use quantities::{Bytes, MicroUsd, MilliCpu, Millis, Resources, UnixMs};
-pub use reason::{Away, Reason};
+pub use reason::Reason;
 pub use rules_of_place::{
     HostPort, Near, Operator, Preferred, PreferredNear, Requirement, Selector, Spread,
 };

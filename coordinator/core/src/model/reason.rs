@@ -1,6 +1,7 @@
 //! Why, and why not: every reason that a plan gives. Data only; `planner/explain` is the one place that words them.
 
-use super::demand::Source;
+use super::away::Away;
+use super::demand::{Class, Locality, Source};
 use super::ids::{NodeId, OfferingId, PoolId};
 use super::pool::{FailureKind, Stop};
 use super::quantities::{MicroUsd, Millis, Resources, UnixMs};
@@ -346,6 +347,20 @@ pub enum Reason {
     },
     /// The fleet has no pool of its own.
     NoPools,
+    /// What a class asks: said first of every class that waits.
+    Needs {
+        /// One unit.
+        unit: Resources,
+        /// It takes a whole node.
+        #[serde(default, skip_serializing_if = "super::is_default")]
+        whole_node: bool,
+        /// Units at once: (least, most); absent: each for itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gang: Option<(u32, u32)>,
+        /// How near each other.
+        #[serde(default, skip_serializing_if = "super::is_default")]
+        locality: Locality,
+    },
     /// A rule about other units (affinity, anti-affinity, spread) is kept nowhere that would do.
     NearRule {
         /// Which, in words: "no unit with app=db in its topology.kubernetes.io/zone".
@@ -456,27 +471,16 @@ pub enum Reason {
     },
 }
 
-/// Why a node that a pool has serves nobody.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "state", deny_unknown_fields)]
-pub enum Away {
-    /// Cordoned by a person.
-    Cordoned {
-        /// Who.
-        who: String,
-    },
-    /// Its agent is silent.
-    Unreachable,
-    /// Faulty.
-    Faulty,
-    /// Draining or drained, not by Drover's idle time.
-    Draining {
-        /// The person who wants it; absent: Drover itself.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        who: Option<String>,
-    },
-    /// A host without power that Drover cannot start.
-    Off,
-    /// A host of the list whose agent has never joined.
-    NotJoined,
+impl Reason {
+    /// What a class asks.
+    #[must_use]
+    pub fn needs(class: &Class) -> Self {
+        let gang = class.gang.as_ref();
+        Self::Needs {
+            unit: class.unit.clone(),
+            whole_node: class.whole_node,
+            gang: gang.map(|g| (g.min, class.count.saturating_add(g.assigned).max(g.min))),
+            locality: gang.map(|g| g.locality).unwrap_or_default(),
+        }
+    }
 }

@@ -666,7 +666,7 @@ impl World {
             writeln!(out, "would {}", planner::render_action(action, input.now)).unwrap();
         }
         for (class, outcome) in input.classes.iter().zip(&planned.report.classes) {
-            let said = planner::class_summary(&class.unit, outcome, input.now);
+            let said = planner::class_summary(class, outcome, input.now);
             writeln!(out, "{}: {said}", source_name(&class.source)).unwrap();
         }
         if what.contains(&"pools") {

@@ -1,6 +1,6 @@
 //! Amounts, moments, spans and names in words. Used by `explain` only.
 
-use crate::model::{Bytes, FailureKind, Mode, Resources, Source, UnixMs};
+use crate::model::{Bytes, FailureKind, Locality, Mode, Resources, Source, UnixMs};
 
 /// An amount in words: "8 GPUs, 4 CPUs, 16 GiB".
 pub(super) fn amount(unit: &Resources) -> String {
@@ -8,16 +8,13 @@ pub(super) fn amount(unit: &Resources) -> String {
     if unit.gpus > 0 {
         parts.push(plural(unit.gpus, "GPU"));
     }
-    if unit.cpu.0 > 0 {
-        let (whole, rest) = (unit.cpu.0 / 1000, unit.cpu.0 % 1000);
-        let text = if rest == 0 {
-            whole.to_string()
-        } else {
-            format!("{whole}.{rest:03}")
-                .trim_end_matches('0')
-                .to_owned()
-        };
-        parts.push(format!("{text} CPU"));
+    if unit.gpu_milli > 0 {
+        parts.push(format!("{} of a GPU", thousandths(unit.gpu_milli.into())));
+    }
+    match unit.cpu.0 {
+        0 => {}
+        1_000 => parts.push("1 CPU".to_owned()),
+        cpu => parts.push(format!("{} CPUs", thousandths(cpu))),
     }
     if unit.memory.0 > 0 {
         parts.push(bytes(unit.memory));
@@ -28,6 +25,49 @@ pub(super) fn amount(unit: &Resources) -> String {
     } else {
         parts.join(", ")
     }
+}
+
+/// "0.5" of 500.
+fn thousandths(n: u64) -> String {
+    let (whole, rest) = (n / 1_000, n % 1_000);
+    if rest == 0 {
+        return whole.to_string();
+    }
+    let text = format!("{whole}.{rest:03}");
+    text.trim_end_matches('0').to_owned()
+}
+
+/// What a class asks: "needs 8 GPUs on one node", "needs 2 to 4 times 8 GPUs at once in one zone".
+pub(super) fn needs(
+    unit: &Resources,
+    whole_node: bool,
+    gang: Option<(u32, u32)>,
+    locality: Locality,
+) -> String {
+    let each = match (whole_node, unit.is_zero()) {
+        (true, true) => "a whole node".to_owned(),
+        (true, false) => format!("a whole node with {}", amount(unit)),
+        (false, _) => amount(unit),
+    };
+    let together = match locality {
+        Locality::Any => "",
+        Locality::Site => " in one site",
+        Locality::Zone => " in one zone",
+        Locality::Pool => " in one pool",
+        Locality::Node => " on one node",
+    };
+    match gang {
+        Some((min, most)) if min < most => {
+            format!("needs {min} to {most} times {each} at once{together}")
+        }
+        Some((min, _)) if min > 1 => format!("needs {min} times {each} at once{together}"),
+        _ if unit.gpus > 1 && !whole_node => format!("needs {each} on one node"),
+        _ => format!("needs {each}"),
+    }
+}
+
+pub(super) fn are(n: u32) -> &'static str {
+    if n == 1 { "is" } else { "are" }
 }
 
 pub(super) fn bytes(n: Bytes) -> String {
@@ -129,6 +169,18 @@ pub(super) fn mode_text(mode: Mode) -> &'static str {
         Mode::Grow => "in mode grow: never removes",
         Mode::Full => "in mode full",
     }
+}
+
+/// What a failed offering is like, and how it failed.
+pub(super) fn failed(kind: FailureKind) -> (&'static str, &'static str) {
+    let what = match kind {
+        FailureKind::Shortage | FailureKind::Price => "is out of capacity",
+        FailureKind::Quota => "is at a limit of the account",
+        FailureKind::Config | FailureKind::Permission | FailureKind::Suspended => "cannot launch",
+        FailureKind::Throttle | FailureKind::Transient => "is left alone",
+        FailureKind::NeverJoined => "is not tried",
+    };
+    (what, failure_name(kind))
 }
 
 /// A kind of failure in words.

@@ -4,9 +4,9 @@
 mod place;
 
 use crate::model::{
-    Busy, Class, Cordon, Demanded, Disruption, DrainInfo, Gang, LaunchInFlight, Learnt,
-    MemoryEntry, NodeInput, Offering, PlanInput, Policy, PoolInput, Reserved, Resources, Running,
-    Source, Stop,
+    Asked, AskedKind, Busy, Class, Cordon, Demanded, Disruption, DrainInfo, Gang, LaunchInFlight,
+    Learnt, MemoryEntry, NodeInput, Offering, PlanInput, Policy, PoolInput, Reserved, Resources,
+    Running, Source, Stop,
 };
 use place::{labels, rebuilt, taints};
 use std::collections::BTreeMap;
@@ -120,8 +120,26 @@ pub(super) fn texts(input: &mut PlanInput, see: See<'_>) {
     let Learnt {
         lives: _,
         demanded,
-        asked: _,
+        asked,
     } = learnt;
+    let Asked {
+        units: _,
+        next: _,
+        kinds,
+        shares: _,
+        residual: _,
+    } = asked;
+    for kind in kinds {
+        let AskedKind {
+            constraints,
+            gpus: _,
+            cpu_log2: _,
+            weight: _,
+            cpu: _,
+            memory: _,
+        } = kind;
+        place::constraints(constraints, see);
+    }
     *demanded = std::mem::take(demanded)
         .into_iter()
         .map(|(mut pool, mut last)| {
