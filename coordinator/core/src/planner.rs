@@ -5,6 +5,7 @@
 
 mod away;
 mod check;
+mod choose;
 mod coming;
 mod could;
 mod explain;
@@ -58,6 +59,7 @@ pub fn propose(input: &PlanInput) -> Planned {
                 fit::fit_class(&mut work, class, would);
             }
             grow::grow(&mut work, &level.singles, would);
+            fill_holes(&mut work, &level.singles, would);
             gangs.extend(&mut work, &level.gangs, would);
         }
     }
@@ -66,6 +68,23 @@ pub fn propose(input: &PlanInput) -> Planned {
     targets::stand(&mut work);
     let shrunk = shrink::shrink(&work);
     report::assemble(&work, shrunk)
+}
+
+/// Units without GPUs for which nothing could be opened go into the holes of nodes with GPUs after all.
+fn fill_holes(work: &mut Work<'_>, singles: &[usize], would: bool) {
+    let without = |c: &usize| work.plain[*c] && work.open[*c] > 0;
+    let left: Vec<usize> = singles.iter().copied().filter(without).collect();
+    if left.is_empty() {
+        return;
+    }
+    work.choose.last_resort = true;
+    for &class in &left {
+        fit::fit_class(work, class, would);
+    }
+    if !work.groups.is_empty() && left.iter().any(|c| work.open[*c] > 0) {
+        grow::grow(work, &left, would);
+    }
+    work.choose.last_resort = false;
 }
 
 /// Classes of one priority.

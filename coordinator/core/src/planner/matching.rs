@@ -32,7 +32,9 @@ pub(super) const HOST: &str = "kubernetes.io/hostname";
 pub(super) fn keys(input: &PlanInput) -> BTreeSet<&str> {
     let mut keys: BTreeSet<&str> = BTreeSet::new();
     let kept = input.policy.headroom.iter().map(|h| &h.constraints);
-    for c in input.classes.iter().map(|c| &c.constraints).chain(kept) {
+    let asked = input.learnt.asked.kinds.iter().map(|k| &k.constraints);
+    let waiting = input.classes.iter().map(|c| &c.constraints);
+    for c in waiting.chain(kept).chain(asked) {
         let rules = c.requirements.iter().chain(c.any_of.iter().flatten());
         let wishes = c.preferred.iter().flat_map(|p| &p.requirements);
         keys.extend(rules.chain(wishes).map(|r| r.key.as_str()));

@@ -180,6 +180,16 @@ impl Free {
         unit.times_with(&self.size, &self.shares)
     }
 
+    /// The part of one GPU that a share would be taken from; none for other units, and where nothing is large enough.
+    pub fn smallest_for(&self, unit: &Size) -> Option<u32> {
+        if unit.milli == 0 {
+            return None;
+        }
+        let at = self.shares.partition_point(|share| *share < unit.milli);
+        let part = self.shares.get(at).copied();
+        part.or_else(|| (self.size.gpus > 0).then_some(WHOLE))
+    }
+
     /// Largest part of one GPU that a unit could have, in thousandths.
     pub fn largest_share(&self) -> u32 {
         let parts = self.shares.last().copied().unwrap_or(0);

@@ -3,6 +3,7 @@
 
 mod build;
 
+use super::choose::Choose;
 use super::ledger::Ledger;
 use super::matching::Place;
 use super::near::{Content, Near, Site, Tally};
@@ -104,6 +105,8 @@ pub(super) struct Work<'a> {
     /// Offers of each pool, in order.
     pub offers_of: Vec<Vec<usize>>,
     pub bins: Vec<Bin>,
+    /// Who chooses what among them.
+    pub choose: Choose,
     /// Bins in order of use for units with GPUs (those with a free one), and for those without.
     pub order_gpu: Vec<usize>,
     pub order_cpu: Vec<usize>,
@@ -242,13 +245,32 @@ impl Work<'_> {
             .put(&self.near, class, b.kind, &mut b.content, (units, 1), true);
     }
 
+    /// Puts what a bin got of a class since a step together.
+    pub fn join_puts(&mut self, class: usize, bin: usize, since: u32) {
+        let placed = &mut self.bins[bin].placed;
+        let mine = |put: &Put| put.class == class && put.step > since;
+        let units = placed.iter().filter(|p| mine(p)).map(|p| p.units).sum();
+        let Some(first) = placed.iter().position(mine) else {
+            return;
+        };
+        let mut at = 0;
+        placed.retain(|put| {
+            at += 1;
+            !mine(put) || at == first + 1
+        });
+        placed[first].units = units;
+    }
+
     /// Units of the class that all nodes of an open group together still take; never less than what the rules between
     /// units may come to allow.
     pub fn room_in(&self, class: usize, group: &Group) -> u32 {
         if self.near.may_widen(class) {
             let matches = self.matches(class, self.offers[group.offer].kind);
             let each = group.free.times(&self.units[class]);
-            let open = matches && !group.whole && !self.input.classes[class].whole_node;
+            let open = matches
+                && !group.whole
+                && !self.input.classes[class].whole_node
+                && !self.kept_out_of_new(class, group.offer);
             return if open {
                 each.saturating_mul(group.nodes)
             } else {
@@ -263,7 +285,7 @@ impl Work<'_> {
     pub fn room_in_by(&self, tally: &Tally, class: usize, group: &Group) -> (u32, u32) {
         let kind = self.offers[group.offer].kind;
         let whole = group.whole || self.input.classes[class].whole_node;
-        if whole || !self.matches(class, kind) {
+        if whole || !self.matches(class, kind) || self.kept_out_of_new(class, group.offer) {
             return (0, 0);
         }
         let fits = group.free.times(&self.units[class]);

@@ -61,6 +61,7 @@ cases! {
     i9_what_is_coming_is_said => "coming",
     impossible_only_if_every_pool_was_read => "impossible",
     modes_forbid_and_explain => "modes",
+    units_stay_out_of_dear_holes => "holes",
     budgets_of_the_fleet => "budget",
     headroom_in_units_of_demand => "headroom",
     gangs_grow_towards_their_maximum => "gang_elastic",

@@ -669,6 +669,23 @@ impl World {
             let said = planner::class_summary(class, outcome, input.now);
             writeln!(out, "{}: {said}", source_name(&class.source)).unwrap();
         }
+        if what.contains(&"runs") {
+            for run in &planned.plan.runs {
+                let class = &input.classes[run.class as usize];
+                let place = match &run.target {
+                    Target::Node(node) => node.to_string(),
+                    Target::Coming(launch, n) => format!("node {n} of launch {launch}"),
+                    Target::New { action, node, .. } => format!("new node {node} of act {action}"),
+                };
+                writeln!(
+                    out,
+                    "{} {} on {place}",
+                    run.count,
+                    source_name(&class.source)
+                )
+                .unwrap();
+            }
+        }
         if what.contains(&"pools") {
             for pool in &planned.report.pools {
                 let said = planner::pool_summary(pool, input.now);

@@ -193,7 +193,7 @@ fn launch<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, ask: &Ask<'a>) -> Ver
     })?;
     tally.headroom = once(facts, pool, ask, tally.headroom)?;
     let rooms = tally.rooms.get_or_insert_with(|| Rooms::new(facts));
-    rooms.cheapest(facts, ask.index)?;
+    rooms.cheapest(facts, ask.index, size.gpus == 0)?;
     tally.cost = cost;
     tally.gpus = gpus;
     *tally.launched.entry(id).or_insert(0) += n;

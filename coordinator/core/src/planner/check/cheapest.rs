@@ -1,4 +1,6 @@
 //! I12: nothing is bought for a unit that still fits on a node that takes work or that we cordoned. Called by `actions`.
+//! A unit without GPUs is not kept on a node with GPUs that is paid by the hour and could leave, where a node without is
+//! bought for it.
 
 use super::actions::Verdict;
 use super::facts::Facts;
@@ -39,8 +41,8 @@ impl<'a> Rooms<'a> {
         Self { all }
     }
 
-    /// Of the action with this index.
-    pub fn cheapest(&self, facts: &Facts<'a>, index: usize) -> Verdict {
+    /// Of the action with this index; `plain`: it asks for nodes without GPUs.
+    pub fn cheapest(&self, facts: &Facts<'a>, index: usize, plain: bool) -> Verdict {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         let bought: BTreeSet<u32> = facts
             .on_new
@@ -60,6 +62,7 @@ impl<'a> Rooms<'a> {
                 let here: u32 = mine.map(|r| r.count).sum();
                 class.unit.fits(room)
                     && (most == 0 || here < most)
+                    && !(plain && class.unit.gpus == 0 && is_dear(facts, node))
                     && facts.node_place(node).allows(&class.constraints)
             };
             if let Some((node, ..)) = self.all.iter().find(left) {
@@ -69,6 +72,15 @@ impl<'a> Rooms<'a> {
         }
         Ok(())
     }
+}
+
+/// It has GPUs, costs by the hour and could leave.
+fn is_dear(facts: &Facts<'_>, node: &NodeInput) -> bool {
+    node.allocatable.gpus > 0
+        && node.price.0 > 0
+        && facts
+            .pool_of(node)
+            .is_some_and(|p| p.mode == Mode::Full && p.removable)
 }
 
 /// Cordoned by us, empty, and nothing forbids to take that back.

@@ -3,7 +3,6 @@
 
 use super::open::VALUE_SHIFT;
 use super::{Context, Packing, fits_new, may_open};
-use crate::planner::offers::Offer;
 use crate::planner::size::Free;
 
 /// Tier, price per value, rank, index: less is better.
@@ -42,7 +41,7 @@ impl Context<'_, '_> {
                         continue;
                     };
                     let offer = &self.work.offers[o];
-                    let Some((value, placed)) = self.pattern(&p, &values, lead, offer) else {
+                    let Some((value, placed)) = self.pattern(&p, &values, lead, o) else {
                         continue;
                     };
                     let ratio = Ratio {
@@ -73,8 +72,9 @@ impl Context<'_, '_> {
         p: &Packing,
         values: &[u128],
         lead: usize,
-        offer: &Offer<'_>,
+        at: usize,
     ) -> Option<(u128, Vec<(usize, u32)>)> {
+        let offer = &self.work.offers[at];
         offer.alloc.as_ref()?;
         let mut free = Free::whole(offer.size.clone());
         let mut placed = Vec::new();
@@ -83,7 +83,7 @@ impl Context<'_, '_> {
             let allowed = if i == lead {
                 may_open(self.work, class, offer)
             } else {
-                self.work.matches(class, offer.kind)
+                self.work.matches(class, offer.kind) && !self.work.kept_out_of_new(class, at)
             };
             if p.left[i] == 0 || !allowed {
                 continue;

@@ -3,6 +3,7 @@
 
 use super::{PoolCount, Work, intern, order_by_index, partial};
 use crate::model::{Busy, Cordon, Lifecycle, Mode, PlanInput, Reason};
+use crate::planner::choose::Choose;
 use crate::planner::ledger::{self, Ledger};
 use crate::planner::matching::{self, NodeRules, Place};
 use crate::planner::near::{self, Content, Near, Tally};
@@ -52,6 +53,7 @@ impl<'a> Work<'a> {
             bins_of: vec![Vec::new(); input.pools.len()],
             offers_of: vec![Vec::new(); input.pools.len()],
             bins: Vec::new(),
+            choose: Choose::default(),
             order_gpu: Vec::new(),
             order_cpu: Vec::new(),
             taken: 0,
@@ -95,7 +97,8 @@ impl<'a> Work<'a> {
         work.lowest = work.lowest_prices();
         work.match_constraints();
         work.plain = (0..input.classes.len()).map(|c| work.is_plain(c)).collect();
-        work.order_bins();
+        work.choose = Choose::new(&work);
+        (work.order_gpu, work.order_cpu) = work.choose.orders(&work);
         for (i, class) in input.classes.iter().enumerate() {
             if let Some(rule) = near::unusable(class) {
                 work.note(i, Reason::UnsupportedRule { rule: rule.clone() });
@@ -289,29 +292,5 @@ impl<'a> Work<'a> {
                 .offers
                 .iter()
                 .any(|o| without(o) && self.matches(class, o.kind) && o.times(unit) > 0)
-    }
-
-    fn order_bins(&mut self) {
-        let price = |bin: &Bin| match bin.at {
-            At::Node(n) => self.input.nodes[n].price.0,
-            At::Coming(..) => 0,
-        };
-        let key = |bin: &Bin| {
-            (
-                bin.tier,
-                price(bin) > 0,
-                bin.empty,
-                bin.free.size.gpus,
-                bin.free.size.cpu,
-                bin.at,
-            )
-        };
-        let mut order: Vec<usize> = (0..self.bins.len()).collect();
-        order.sort_by_key(|i| key(&self.bins[*i]));
-        self.order_gpu.clone_from(&order);
-        self.order_gpu
-            .retain(|b| self.bins[*b].free.largest_share() > 0);
-        order.sort_by_key(|i| (self.bins[*i].tier, self.bins[*i].total.gpus > 0));
-        self.order_cpu = order;
     }
 }
