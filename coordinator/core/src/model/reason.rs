@@ -152,6 +152,15 @@ pub enum Reason {
         /// What differs.
         what: String,
     },
+    /// The pool's nodes are too small for one unit.
+    PoolTooSmall {
+        /// Pool.
+        pool: PoolId,
+        /// What is wanted, only where a node has less.
+        wanted: Resources,
+        /// What a node has of that.
+        has: Resources,
+    },
     /// The pool's instance type is not in the catalogue.
     UnknownType {
         /// Pool.

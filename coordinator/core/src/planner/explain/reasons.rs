@@ -2,8 +2,8 @@
 
 use super::stops::{nodes_away, render_stop};
 use super::words::{
-    amount, are, because, below, clock, failed, failure_name, listed, mode_text, names, needs,
-    plural, source_name, span,
+    amount, are, because, below, clock, failed, failure_name, lacks, listed, mode_text, names,
+    needs, plural, source_name, span,
 };
 use crate::model::{Reason, Stop, UnixMs};
 
@@ -87,6 +87,9 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             format!("{offering} {what}{until} ({kind}{})", because(message))
         }
         Reason::PoolDiffers { pool, what } => format!("{pool} does not fit: {what}"),
+        Reason::PoolTooSmall { pool, wanted, has } => {
+            format!("{pool} is too small: {}", lacks(wanted, has))
+        }
         Reason::UnknownType {
             pool,
             instance_type,

@@ -11,10 +11,8 @@ pub(super) fn amount(unit: &Resources) -> String {
     if unit.gpu_milli > 0 {
         parts.push(format!("{} of a GPU", thousandths(unit.gpu_milli.into())));
     }
-    match unit.cpu.0 {
-        0 => {}
-        1_000 => parts.push("1 CPU".to_owned()),
-        cpu => parts.push(format!("{} CPUs", thousandths(cpu))),
+    if unit.cpu.0 > 0 {
+        parts.push(cpus(unit.cpu.0));
     }
     if unit.memory.0 > 0 {
         parts.push(bytes(unit.memory));
@@ -24,6 +22,49 @@ pub(super) fn amount(unit: &Resources) -> String {
         "a node".to_owned()
     } else {
         parts.join(", ")
+    }
+}
+
+/// What is wanted and what a node has of it: "8 GPUs wanted, a node has 4".
+pub(super) fn lacks(wanted: &Resources, has: &Resources) -> String {
+    let mut parts = Vec::new();
+    let mut say =
+        |want: String, has: String| parts.push(format!("{want} wanted, a node has {has}"));
+    let none = |n: u64| {
+        if n == 0 {
+            "none".to_owned()
+        } else {
+            n.to_string()
+        }
+    };
+    if wanted.gpus > 0 {
+        say(plural(wanted.gpus, "GPU"), none(has.gpus.into()));
+    }
+    if wanted.gpu_milli > 0 {
+        let share = thousandths(wanted.gpu_milli.into());
+        say(format!("{share} of a GPU"), none(has.gpus.into()));
+    }
+    if wanted.cpu.0 > 0 {
+        say(cpus(wanted.cpu.0), thousandths(has.cpu.0));
+    }
+    if wanted.memory.0 > 0 {
+        say(bytes(wanted.memory), bytes(has.memory));
+    }
+    for (name, amount) in &wanted.extended {
+        let have = has.extended.get(name).copied().unwrap_or(0);
+        say(format!("{amount} {name}"), none(have));
+    }
+    if parts.is_empty() {
+        "its nodes are too small".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+fn cpus(milli: u64) -> String {
+    match milli {
+        1_000 => "1 CPU".to_owned(),
+        n => format!("{} CPUs", thousandths(n)),
     }
 }
 

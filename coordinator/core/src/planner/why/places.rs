@@ -1,0 +1,104 @@
+//! Where units of a class go in this plan, and when they can start. Used by `why`.
+
+use super::super::state::Work;
+use super::super::supply::{At, Tier};
+use crate::model::{Reason, Resources, UnixMs};
+use std::collections::BTreeMap;
+
+/// Where each class has units: indices of bins and of groups.
+pub(in super::super) struct Places<'w> {
+    bins: Vec<Vec<usize>>,
+    groups: Vec<Vec<usize>>,
+    /// Per pool: kinds and sizes of the nodes that exist.
+    pub(super) shapes: Vec<Vec<(usize, &'w Resources)>>,
+}
+
+impl<'w> Places<'w> {
+    /// Looks once over everything.
+    pub fn new(work: &Work<'w>) -> Self {
+        let none = vec![Vec::new(); work.input.classes.len()];
+        let mut all = Self {
+            bins: none.clone(),
+            groups: none,
+            shapes: vec![Vec::new(); work.input.pools.len()],
+        };
+        for (kind, pool, size) in work.shapes.keys() {
+            if let Some(p) = pool {
+                all.shapes[*p].push((*kind, size));
+            }
+        }
+        let add = |list: &mut Vec<usize>, at: usize| {
+            if list.last() != Some(&at) {
+                list.push(at);
+            }
+        };
+        for (b, bin) in work.bins.iter().enumerate().filter(|(_, b)| !b.would) {
+            for put in &bin.placed {
+                add(&mut all.bins[put.class], b);
+            }
+        }
+        for (g, group) in work.groups.iter().enumerate() {
+            for put in &group.placed {
+                add(&mut all.groups[put.class], g);
+            }
+        }
+        all
+    }
+    /// Where the units of a class go.
+    pub fn say(&self, work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
+        let now = work.input.now;
+        let (mut units, mut nodes, mut joining) = (0, 0, false);
+        let mut asked: BTreeMap<usize, (u32, UnixMs)> = BTreeMap::new();
+        for bin in self.bins[class].iter().map(|b| &work.bins[*b]) {
+            let here: u32 = bin
+                .placed
+                .iter()
+                .filter(|p| p.class == class)
+                .map(|p| p.units)
+                .sum();
+            if here == 0 {
+                continue;
+            }
+            match (bin.at, bin.tier, bin.pool) {
+                (At::Coming(l, _), _, Some(p)) => {
+                    let launch = &work.input.launches[l];
+                    let boot = work.input.pools[p]
+                        .offerings
+                        .iter()
+                        .find(|o| o.id == launch.offering)
+                        .map(|o| o.boot);
+                    let ready = launch.asked.after(boot.unwrap_or_default()).max(now);
+                    let slot = asked.entry(p).or_insert((0, ready));
+                    *slot = (slot.0 + 1, slot.1.min(ready));
+                }
+                (_, Tier::Coming, _) => joining = true,
+                _ => {
+                    units += here;
+                    nodes += 1;
+                }
+            }
+        }
+        let groups = self.groups[class].iter().map(|g| &work.groups[*g]);
+        for group in groups.filter(|g| g.units(class) > 0) {
+            let offer = &work.offers[group.offer];
+            if !offer.would {
+                let ready = UnixMs(now.0.saturating_add(offer.boot));
+                let slot = asked.entry(offer.pool).or_insert((0, ready));
+                *slot = (slot.0 + group.nodes, slot.1.min(ready));
+            }
+        }
+        if nodes > 0 {
+            reasons.push(Reason::FitsNow { units, nodes });
+        }
+        if joining {
+            reasons.push(Reason::NotReady);
+        }
+        for (p, (nodes, ready)) in asked {
+            reasons.push(Reason::AskedFor {
+                pool: work.input.pools[p].id.clone(),
+                nodes,
+                ready,
+            });
+        }
+    }
+}
