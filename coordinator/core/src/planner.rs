@@ -3,6 +3,7 @@
 //! Called by control's cycle, by `drover plan --from`, by the simulator. **Invariant:** pure; same input, same plan, byte
 //! for byte. Infallible: a bad item of the input is reported in the plan and costs that item only.
 
+mod anticipate;
 mod away;
 mod check;
 mod choose;
@@ -24,6 +25,7 @@ mod report;
 mod shrink;
 mod size;
 mod state;
+mod stay;
 mod supply;
 mod targets;
 mod trial;

@@ -2,6 +2,7 @@
 
 use super::demand::Source;
 use super::ids::{LaunchId, NodeId, OfferingId, PoolId, RequestName};
+use super::learnt::Demanded;
 use super::quantities::MicroUsd;
 use super::reason::Reason;
 use serde::{Deserialize, Serialize};
@@ -177,6 +178,10 @@ pub struct PoolOutcome {
     pub pool: PoolId,
     /// Current reasons.
     pub reasons: Vec<Reason>,
+    /// The latest demand that takes an idle or a new node of it in this plan, or waits for one: control learns it
+    /// (`rules::lives`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demanded: Option<Demanded>,
 }
 
 /// What is said of a node.

@@ -281,6 +281,7 @@ fn complete(input: &PlanInput, planned: &mut Planned) {
     let pools: BTreeSet<_> = report.pools.iter().map(|p| p.pool.clone()).collect();
     for pool in input.pools.iter().filter(|p| !pools.contains(&p.id)) {
         report.pools.push(PoolOutcome {
+            demanded: None,
             pool: pool.id.clone(),
             reasons: vec![Reason::Unexplained],
         });

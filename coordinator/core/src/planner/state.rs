@@ -9,8 +9,9 @@ use super::matching::Place;
 use super::near::{Content, Near, Site, Tally};
 use super::offers::Offer;
 use super::size::{Free, Names, Size};
+use super::stay::Stays;
 use super::supply::Bin;
-use crate::model::{PlanInput, PoolId, Reason, RequestName, Resources, Source};
+use crate::model::{Demanded, PlanInput, PoolId, Reason, RequestName, Resources, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Units of a class on one node, or on each node of a group.
@@ -105,6 +106,8 @@ pub(super) struct Work<'a> {
     /// Offers of each pool, in order.
     pub offers_of: Vec<Vec<usize>>,
     pub bins: Vec<Bin>,
+    /// How long work runs, as far as known.
+    pub stays: Stays,
     /// Who chooses what among them.
     pub choose: Choose,
     /// Bins in order of use for units with GPUs (those with a free one), and for those without.
@@ -146,6 +149,8 @@ pub(super) struct Work<'a> {
     pub releases: Vec<(RequestName, Reason)>,
     /// Missing per pool for the standing targets: (minimum, spare).
     pub below: BTreeMap<usize, (u32, u32)>,
+    /// Per pool that anticipates, once demand is placed: the latest that takes or waits for an idle or a new node.
+    pub demanded: BTreeMap<usize, Demanded>,
 }
 
 impl Work<'_> {

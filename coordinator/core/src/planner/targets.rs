@@ -1,11 +1,14 @@
 //! Standing targets: the minimum and the spare of each pool, after demand. Own-cordoned idle nodes first, then launches.
 //! Called once by `plan`; never for a stopped pool.
 
+use super::anticipate;
 use super::state::Work;
 use super::supply::{At, Tier, growth_stop};
+use crate::model::OfferingId;
 
 /// Brings every pool to its minimum and its spare, as far as limits allow; what is missing is noted in `below`.
 pub(super) fn stand(work: &mut Work<'_>) {
+    work.demanded = anticipate::demanded(work);
     let mut opened = vec![0_u32; work.input.pools.len()];
     let groups = work.groups.iter().map(|g| (g.offer, g.nodes));
     let probes = work.probes.iter().map(|(o, n)| (*o, *n));
@@ -48,7 +51,9 @@ fn stand_pool(work: &mut Work<'_>, p: usize, opened: u32, kept: u32) {
     }
     staying = staying.saturating_add(opened).saturating_add(kept);
     let mut minimum = pool.min.saturating_sub(staying);
-    let mut spare = pool.spare.saturating_sub(idle).max(minimum) - minimum;
+    let (likely, like) = anticipate::spare(work, p).unwrap_or_default();
+    let wanted = pool.spare.max(likely);
+    let mut spare = wanted.saturating_sub(idle).max(minimum) - minimum;
     for b in cordoned {
         if minimum + spare == 0 {
             break;
@@ -63,7 +68,7 @@ fn stand_pool(work: &mut Work<'_>, p: usize, opened: u32, kept: u32) {
         }
     }
     if growth_stop(pool).is_none() {
-        launch(work, p, &mut minimum, &mut spare);
+        launch(work, p, like.as_ref(), &mut minimum, &mut spare);
     }
     if minimum + spare > 0 {
         work.below.insert(p, (minimum, spare));
@@ -75,9 +80,19 @@ fn back(work: &Work<'_>, bin: usize) -> bool {
     matches!(work.bins[bin].at, At::Node(n) if work.kept_free.contains_key(&n))
 }
 
-fn launch(work: &mut Work<'_>, p: usize, minimum: &mut u32, spare: &mut u32) {
+/// The cheapest first, but what the latest demand took before all.
+fn launch(
+    work: &mut Work<'_>,
+    p: usize,
+    like: Option<&OfferingId>,
+    minimum: &mut u32,
+    spare: &mut u32,
+) {
     let mut offers = work.offers_of[p].clone();
-    offers.sort_by_key(|o| (work.offers[*o].tier, work.offers[*o].price, *o));
+    offers.sort_by_key(|o| {
+        let offer = &work.offers[*o];
+        (like != Some(offer.id), offer.tier, offer.price, *o)
+    });
     for offer in offers {
         let n = work
             .ledger

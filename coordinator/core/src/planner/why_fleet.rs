@@ -80,6 +80,7 @@ pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
         }
         reasons.truncate(LISTED);
         all.push(PoolOutcome {
+            demanded: work.demanded.get(&p).cloned(),
             pool: pool.id.clone(),
             reasons,
         });

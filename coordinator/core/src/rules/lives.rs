@@ -2,7 +2,7 @@
 //! work has ended and when demand took a node, and by whoever replays a workload through the planner. **Invariant:**
 //! bounded, whatever happens: sizes are put together, old run times fade.
 
-use crate::model::{Demanded, Learnt, Millis, OfferingId, PoolId, UnixMs};
+use crate::model::{Anticipate, Demanded, Learnt, Millis, PoolId, UnixMs};
 
 /// Something to learn from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +18,8 @@ pub enum Event {
     Demanded {
         /// Whose.
         pool: PoolId,
-        /// When it was submitted.
-        at: UnixMs,
-        /// What it took.
-        offering: Option<OfferingId>,
+        /// As the plan's report says it.
+        demanded: Demanded,
     },
 }
 
@@ -34,17 +32,25 @@ const MANY: u64 = 16_384;
 pub fn step(learnt: &mut Learnt, event: &Event) {
     match event {
         Event::Ended { gpus, ran } => ended(learnt, *gpus, ran.0 / 1_000),
-        Event::Demanded { pool, at, offering } => {
-            let newer = learnt.demanded.get(pool).is_none_or(|old| old.at <= *at);
-            if newer {
-                let now = Demanded {
-                    at: *at,
-                    offering: offering.clone(),
-                };
-                learnt.demanded.insert(pool.clone(), now);
+        Event::Demanded { pool, demanded } => {
+            let old = learnt.demanded.get(pool);
+            if old.is_none_or(|old| old.at < demanded.at) {
+                learnt.demanded.insert(pool.clone(), demanded.clone());
             }
         }
     }
+}
+
+/// Until when a node is kept after its last work, which ran for so long; none: that is not known, or asks for nothing.
+#[must_use]
+pub fn held_until(
+    anticipate: &Anticipate,
+    idle_since: UnixMs,
+    last_ran: Option<Millis>,
+) -> Option<UnixMs> {
+    let ran = last_ran?;
+    let hold = anticipate.holds.iter().find(|hold| ran < hold.ran_under)?;
+    Some(idle_since.after(hold.keep))
 }
 
 /// Forgets pools that are no more.
@@ -161,13 +167,31 @@ mod tests {
     }
 
     #[test]
+    fn short_work_holds_its_node_long() {
+        let table = [
+            (None, None),
+            (Some(0), Some(120)),
+            (Some(9), Some(120)),
+            (Some(10), Some(30)),
+            (Some(239), Some(30)),
+            (Some(240), None),
+        ];
+        for (ran, kept) in table {
+            let until = held_until(&Anticipate::default(), UnixMs(5), ran.map(Millis::minutes));
+            assert_eq!(until, kept.map(|m| UnixMs(5).after(Millis::minutes(m))));
+        }
+    }
+
+    #[test]
     fn the_newest_demand_counts_in_any_order() {
         let mut learnt = Learnt::default();
         for at in [5, 9, 7] {
             let event = Event::Demanded {
                 pool: "p".into(),
-                at: UnixMs(at),
-                offering: None,
+                demanded: Demanded {
+                    at: UnixMs(at),
+                    offering: None,
+                },
             };
             step(&mut learnt, &event);
         }

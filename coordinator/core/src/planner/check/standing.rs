@@ -4,7 +4,9 @@
 use super::actions::{Ask, ensure};
 use super::facts::Facts;
 use super::names;
-use crate::model::{Busy, Cordon, Headroom, Lifecycle, NodeInput, PoolInput, Reason, Resources};
+use crate::model::{
+    Action, Busy, Cordon, Headroom, Lifecycle, NodeInput, PoolInput, Reason, Resources, Run, Target,
+};
 
 /// Every node asked for demand carries demand, the rest is missing. `before`: nodes that earlier actions ask for headroom;
 /// returns the same after this one.
@@ -76,8 +78,36 @@ fn targets(facts: &Facts<'_>, pool: &PoolInput) -> u64 {
         })
         .count() as u64;
     let minimum = u64::from(pool.min).saturating_sub(staying);
-    let spare = u64::from(pool.spare).saturating_sub(idle);
+    let spare = u64::from(pool.spare.max(likely(facts, pool))).saturating_sub(idle);
     minimum.max(spare)
+}
+
+/// Idle nodes that a pool may want since demand has just taken an idle or a new one, or waits for one.
+fn likely(facts: &Facts<'_>, pool: &PoolInput) -> u32 {
+    let Some(anticipate) = &pool.anticipate else {
+        return 0;
+    };
+    let input = facts.input;
+    let idle = |node: &NodeInput| {
+        node.pool.as_ref() == Some(&pool.id)
+            && (matches!(node.busy, Busy::Idle { .. }) || node.lifecycle == Lifecycle::Joined)
+    };
+    let takes = |run: &Run| match &run.target {
+        Target::Node(id) => facts.nodes.get(id).is_some_and(|n| idle(n)),
+        Target::Coming(id, _) => facts.launches.get(id).is_some_and(|l| l.pool == pool.id),
+        Target::New { would: true, .. } => false,
+        Target::New { action, .. } => matches!(
+            facts.planned.plan.actions.get(*action as usize),
+            Some(Action::Launch { pool: of, .. }) if *of == pool.id
+        ),
+    };
+    let runs = facts.planned.plan.runs.iter().filter(|run| takes(run));
+    let now = runs.filter_map(|run| Some(facts.class(run)?.submitted));
+    let before = input.learnt.demanded.get(&pool.id).map(|d| d.at);
+    let recent = now
+        .chain(before)
+        .any(|at| input.now < at.after(anticipate.spare_for));
+    if recent { anticipate.spare } else { 0 }
 }
 
 /// Most nodes that are missing for headroom: a node for each unit. With one headroom those that nodes have room for are

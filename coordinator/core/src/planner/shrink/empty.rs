@@ -1,6 +1,7 @@
 //! Idle for the pool's time, in a pool without a spare: the dearest first, then the longest idle. Third strategy of
 //! `shrink`; `surplus` is the same for pools with a spare.
 
+use super::super::anticipate;
 use super::super::state::Work;
 use super::super::supply::{At, Tier};
 use super::elsewhere::Elsewhere;
@@ -36,6 +37,7 @@ pub(super) fn idle_long(work: &Work<'_>, p: usize) -> Vec<usize> {
             let since = idle_since(work, n)?;
             (work.input.now >= since.after(after)).then_some((
                 Reverse(node.price),
+                anticipate::held_until(work, n).unwrap_or(since),
                 since,
                 &node.id,
                 n,
@@ -43,7 +45,7 @@ pub(super) fn idle_long(work: &Work<'_>, p: usize) -> Vec<usize> {
         })
         .collect();
     all.sort();
-    all.into_iter().map(|(_, _, _, n)| n).collect()
+    all.into_iter().map(|(.., n)| n).collect()
 }
 
 /// Ready nodes of a pool that are idle, and those that Drover cordoned and left so: their drain begins (again).

@@ -2,6 +2,7 @@
 //! before the limits of removal are looked at, and by the reports for nodes that are used. A node that would be asked for
 //! again before it is gone costs a boot: so what pending or imminent demand will use is kept.
 
+use super::super::anticipate;
 use super::super::gangs;
 use super::super::state::Work;
 use super::super::supply::{At, Tier, removal_stop};
@@ -25,13 +26,14 @@ pub(super) struct Look<'l, 'a> {
 type Keep = fn(&Look<'_, '_>) -> Option<Reason>;
 
 /// In this order; the first that holds is said.
-const KEEPS: [(&str, Keep); 6] = [
+const KEEPS: [(&str, Keep); 7] = [
     ("used in this plan", used),
     ("its team may not pay yet", team),
     ("no way to remove it", hardware),
     ("the pool's minimum", minimum),
     ("removal holds", stop),
     ("the pool's spare", spare),
+    ("demand is likely", likely),
 ];
 
 /// Why the node stays; none: nothing keeps it.
@@ -95,6 +97,18 @@ fn spare(look: &Look<'_, '_>) -> Option<Reason> {
     let holds =
         counted(look) && is_spare(look.work, look.node) && look.standing.idle <= pool(look).spare;
     holds.then_some(Reason::KeptAsSpare)
+}
+
+/// Its last work makes more likely, or demand has just taken an idle or a new node of the pool.
+fn likely(look: &Look<'_, '_>) -> Option<Reason> {
+    if !counted(look) || !is_spare(look.work, look.node) {
+        return None;
+    }
+    let wanted = anticipate::spare(look.work, look.pool).map_or(0, |(n, _)| n);
+    let keeps = anticipate::is_held(look.work, look.node) || look.standing.idle <= wanted;
+    keeps.then(|| Reason::KeptForLikelyDemand {
+        within: anticipate::boot(look.work, look.node),
+    })
 }
 
 /// Idle nodes that open units fit on and may not use, since their team's budget is used up: as many as those units need.

@@ -9,6 +9,7 @@ use crate::planner::matching::{self, NodeRules, Place};
 use crate::planner::near::{self, Content, Near, Tally};
 use crate::planner::offers::{self, Offer};
 use crate::planner::size::{Free, Names};
+use crate::planner::stay::Stays;
 use crate::planner::supply::{At, Bin, Tier, is_present, node_supply, reserve, reserve_coming};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +54,7 @@ impl<'a> Work<'a> {
             bins_of: vec![Vec::new(); input.pools.len()],
             offers_of: vec![Vec::new(); input.pools.len()],
             bins: Vec::new(),
+            stays: Stays::new(&input.learnt, input.now),
             choose: Choose::default(),
             order_gpu: Vec::new(),
             order_cpu: Vec::new(),
@@ -76,6 +78,7 @@ impl<'a> Work<'a> {
             holds: false,
             releases: Vec::new(),
             below: BTreeMap::new(),
+            demanded: BTreeMap::new(),
         };
         let mut kind_index: BTreeMap<Place<'a>, usize> = BTreeMap::new();
         work.add_nodes(&keys, &mut kind_index);
