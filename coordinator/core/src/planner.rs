@@ -67,6 +67,7 @@ pub fn propose(input: &PlanInput) -> Planned {
     }
     gangs::say_parts(&gangs, &mut work);
     headroom::keep(&mut work);
+    near::note(&mut work);
     targets::stand(&mut work);
     let shrunk = shrink::shrink(&work);
     report::assemble(&work, shrunk)

@@ -6,6 +6,7 @@
 mod actions;
 mod cheapest;
 mod facts;
+mod near;
 mod removals;
 mod runs;
 mod standing;

@@ -3,7 +3,7 @@
 
 use crate::model::{
     Constraints, HostPort, NodeInput, Offering, Operator, PlanInput, PoolId, PoolInput, PoolKind,
-    Preferred, Requirement, Selector, SiteId,
+    Preferred, Requirement, Selector, SiteId, Steering,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,6 +17,8 @@ pub(super) struct Place<'a> {
     pub site: Option<&'a SiteId>,
     /// Zone; empty when unknown.
     pub zone: &'a str,
+    /// The node will be in one of several zones.
+    pub zone_open: bool,
     /// GPU model, normalised.
     pub model: String,
     /// Labels, only those that some class asks about.
@@ -24,6 +26,9 @@ pub(super) struct Place<'a> {
     /// Taints.
     pub taints: &'a BTreeMap<String, String>,
 }
+
+/// Kubernetes' label for the zone.
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// Kubernetes' label for the node itself: each node is a domain of its own, whatever the label says.
 pub(super) const HOST: &str = "kubernetes.io/hostname";
@@ -179,6 +184,7 @@ impl<'a> Place<'a> {
             pool: pool.map(|p| &p.id),
             site,
             zone,
+            zone_open: false,
             model: normal_model(&node.gpu_model),
             labels: pick(
                 keys,
@@ -192,40 +198,36 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The place of a node that an offering would give.
-    pub fn of_offering(
-        pool: &'a PoolInput,
-        zone: &'a str,
-        instance_type: &'a str,
-        gpu_model: &str,
-        keys: &BTreeSet<&'a str>,
-    ) -> Self {
+    /// The place of a node that an offering would give. A group that only takes a count may give any of its types, in any
+    /// of its zones: where they differ, it is not known which.
+    pub fn of(pool: &'a PoolInput, offering: &'a Offering, keys: &BTreeSet<&'a str>) -> Self {
+        let mixed = pool.steering == Steering::Group;
+        let differ = |get: fn(&Offering) -> &str| {
+            mixed && pool.offerings.iter().any(|o| get(o) != get(offering))
+        };
+        let zone_open = differ(|o| &o.zone);
+        let zone = if zone_open { "" } else { &offering.zone };
+        let model = if differ(|o| &o.gpu_model) {
+            ""
+        } else {
+            &offering.gpu_model
+        };
         Self {
             pool: Some(&pool.id),
             site: Some(&pool.site),
             zone: zone_or_site(zone, Some(pool)),
-            model: normal_model(gpu_model),
+            zone_open,
+            model: normal_model(model),
             labels: pick(
                 keys,
                 &pool.labels,
                 zone,
                 Some(&pool.site),
-                Some(instance_type),
+                Some(&offering.instance_type),
                 None,
             ),
             taints: &pool.taints,
         }
-    }
-
-    /// The same for one offering as it stands.
-    pub fn of(pool: &'a PoolInput, offering: &'a Offering, keys: &BTreeSet<&'a str>) -> Self {
-        Self::of_offering(
-            pool,
-            &offering.zone,
-            &offering.instance_type,
-            &offering.gpu_model,
-            keys,
-        )
     }
 
     /// The first thing that keeps a unit with these constraints away; `None` when it may go there.
@@ -306,7 +308,7 @@ fn pick<'a>(
     keys.iter()
         .filter_map(|key| {
             let value = labels.get(*key).map(String::as_str).or(match *key {
-                "topology.kubernetes.io/zone" => (!zone.is_empty()).then_some(zone),
+                ZONE => (!zone.is_empty()).then_some(zone),
                 "topology.kubernetes.io/region" => site.map(SiteId::as_str),
                 "node.kubernetes.io/instance-type" => instance_type.filter(|t| !t.is_empty()),
                 HOST => host,

@@ -6,12 +6,15 @@
 //! own affinity names may go first; skew is (named in the domain) + (the unit itself, if named) - (least over eligible
 //! domains), hosts being born when they are opened.
 
+mod blocked;
 mod tally;
 mod terms;
 
+pub(super) use blocked::note;
 pub(super) use tally::{Content, Site, Takes, Tally};
 
-use super::matching::{HOST, Place};
+use super::matching::{HOST, Place, ZONE};
+use super::packing::may_open;
 use super::state::Work;
 use crate::model::{Class, Lifecycle, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +29,20 @@ pub(super) enum Spot {
     Axis(usize, usize),
 }
 
+/// What a counter counts, for people.
+enum Counted {
+    Named(String),
+    Keeping(String),
+    Port,
+    Class,
+}
+
 /// A node label that spans domains.
 struct Axis {
     /// Per kind of place, its domain.
     of_kind: Vec<Option<u32>>,
+    /// Per kind: it will be in some domain, nobody knows in which.
+    unknown: Vec<bool>,
     domains: usize,
 }
 
@@ -67,6 +80,15 @@ struct Rules {
     wishes: Vec<(u32, i64)>,
 }
 
+/// Domains of an axis that count for a spread, for classes with one set of rules about nodes.
+struct Mask {
+    axis: usize,
+    /// From the beginning: those of nodes that exist, and of offers that may be asked.
+    first: Vec<bool>,
+    /// Per kind: a new node of it makes its domain count.
+    new: Vec<bool>,
+}
+
 /// Hosts by their count of one counter, for classes with one set of rules about nodes.
 struct Slot {
     /// Per kind: existing nodes of it count.
@@ -80,11 +102,12 @@ struct Slot {
 pub(super) struct Near {
     axes: Vec<Axis>,
     spots: Vec<Spot>,
+    /// Per counter.
+    terms: Vec<Counted>,
     rules: Vec<Rules>,
     /// Per class, its rules; none: it obeys nothing and nobody looks at it.
     rule_of: Vec<Option<u32>>,
-    /// Per (axis, set of rules about nodes): domains that count for a spread.
-    masks: Vec<Vec<bool>>,
+    masks: Vec<Mask>,
     slots: Vec<Slot>,
     /// Per counter, its slots.
     slots_of: Vec<Vec<u32>>,
@@ -201,6 +224,12 @@ impl Near {
                 }
             };
             self.spots.push(spot);
+            self.terms.push(match term {
+                Term::Named(axis, _) => Counted::Named((*axis).to_owned()),
+                Term::Keeping(axis, _) => Counted::Keeping((*axis).to_owned()),
+                Term::Port(_) => Counted::Port,
+                Term::Class(_) => Counted::Class,
+            });
         }
     }
 
@@ -270,6 +299,11 @@ impl Near {
         self.rule_of[class].is_some()
     }
 
+    /// The class wishes to be near others, or away from them.
+    pub fn has_wishes(&self, class: usize) -> bool {
+        !self.of(class).wishes.is_empty()
+    }
+
     /// How many of a class may go somewhere depends on where others of it are: on nodes, or in domains.
     pub fn levels(&self, class: usize) -> (bool, bool) {
         let spreads = &self.of(class).spreads;
@@ -289,6 +323,11 @@ impl Near {
 
     fn is_host(&self, counter: u32) -> bool {
         matches!(self.spots[counter as usize], Spot::Host)
+    }
+
+    /// It will be in a domain that nobody knows yet.
+    fn is_unknown(&self, axis: usize, kind: usize) -> bool {
+        self.axes[axis].unknown[kind]
     }
 
     /// Domain of a kind on an axis.
@@ -313,9 +352,10 @@ impl Near {
         if axes.is_empty() || kinds == 0 {
             return Vec::new();
         }
-        let mut areas: BTreeMap<Vec<Option<u32>>, Vec<usize>> = BTreeMap::new();
+        let mut areas: BTreeMap<Vec<(Option<u32>, bool)>, Vec<usize>> = BTreeMap::new();
         for kind in 0..kinds {
-            let domains = axes.iter().map(|a| self.axes[*a].of_kind[kind]).collect();
+            let at = |a: &usize| (self.axes[*a].of_kind[kind], self.axes[*a].unknown[kind]);
+            let domains = axes.iter().map(at).collect();
             areas.entry(domains).or_default().push(kind);
         }
         areas.into_values().collect()
@@ -323,7 +363,8 @@ impl Near {
 
     /// Two kinds are in the same domains on every axis.
     pub fn same_domains(&self, one: usize, other: usize) -> bool {
-        let same = |axis: &Axis| axis.of_kind[one] == axis.of_kind[other];
+        let at = |axis: &Axis, kind: usize| (axis.of_kind[kind], axis.unknown[kind]);
+        let same = |axis: &Axis| at(axis, one) == at(axis, other);
         one == other || self.axes.iter().all(same)
     }
 
@@ -333,8 +374,9 @@ impl Near {
     }
 
     /// Domains of a kind on all axes, to compare.
-    pub fn domains(&self, kind: usize) -> Vec<Option<u32>> {
-        self.axes.iter().map(|a| a.of_kind[kind]).collect()
+    pub fn domains(&self, kind: usize) -> Vec<(Option<u32>, bool)> {
+        let at = |axis: &Axis| (axis.of_kind[kind], axis.unknown[kind]);
+        self.axes.iter().map(at).collect()
     }
 
     /// Marks of counters (below 64) of which the class must find none, and at most one, on a node.
@@ -372,7 +414,9 @@ impl Axis {
                 Some(*index.entry(value).or_insert(next))
             })
             .collect();
+        let unknown = kinds.iter().map(|k| key == ZONE && k.zone_open);
         Self {
+            unknown: unknown.collect(),
             of_kind,
             domains: index.len(),
         }
@@ -472,7 +516,7 @@ fn running_terms<'a>(work: &Work<'a>, terms: &mut Terms<'a>) -> BTreeMap<(usize,
 /// What `Near::build` shares among classes.
 struct Builder<'n> {
     near: &'n mut Near,
-    masks: BTreeMap<(usize, usize), usize>,
+    masks: BTreeMap<(usize, usize, bool), usize>,
     slots: BTreeMap<(u32, usize), usize>,
 }
 
@@ -504,7 +548,7 @@ impl Builder<'_> {
 
     /// Domains of an axis: those of nodes that the class may go to but for taints, and those of offers that may be asked.
     fn mask(&mut self, work: &Work<'_>, index: usize, class: &Class, axis: usize) -> usize {
-        let key = (axis, work.set_of(index));
+        let key = (axis, work.set_of(index), work.plain[index]);
         if let Some(at) = self.masks.get(&key) {
             return *at;
         }
@@ -514,7 +558,7 @@ impl Builder<'_> {
         let existing: BTreeSet<usize> = existing.collect();
         let may = |kind: &usize| work.kinds[*kind].allows_but_for_taints(&class.constraints);
         let offered = work.offers.iter().enumerate().filter(|(o, offer)| {
-            work.matches(index, offer.kind) && work.ledger.room(&work.offers, *o) > 0
+            may_open(work, index, offer) && work.ledger.room(&work.offers, *o) > 0
         });
         let offered = offered.map(|(_, offer)| offer.kind);
         for kind in existing.into_iter().filter(may).chain(offered) {
@@ -522,7 +566,13 @@ impl Builder<'_> {
                 mask[d] = true;
             }
         }
-        self.near.masks.push(mask);
+        self.near.masks.push(Mask {
+            axis,
+            first: mask,
+            new: (0..work.kinds.len())
+                .map(|kind| work.matches(index, kind))
+                .collect(),
+        });
         self.masks.insert(key, self.near.masks.len() - 1);
         self.near.masks.len() - 1
     }

@@ -81,39 +81,18 @@ pub(super) fn collect<'a>(
             if !seen.insert(&offering.id) {
                 continue;
             }
-            let (alloc, price, zone, model) = if one_each {
-                (
-                    offering.allocatable.clone(),
-                    offering.price,
-                    offering.zone.as_str(),
-                    offering.gpu_model.as_str(),
-                )
+            let (alloc, price) = if one_each {
+                (offering.allocatable.clone(), offering.price)
             } else if seen.len() == 1 {
                 let (alloc, price) = smallest(pool);
-                let same = |get: fn(&crate::model::Offering) -> &str| {
-                    pool.offerings.iter().all(|o| get(o) == get(offering))
-                };
-                let zone = if same(|o| &o.zone) {
-                    offering.zone.as_str()
-                } else {
-                    ""
-                };
-                let model = if same(|o| &o.gpu_model) {
-                    offering.gpu_model.as_str()
-                } else {
-                    ""
-                };
-                (alloc, price, zone, model)
+                (alloc, price)
             } else {
                 break;
             };
             let mut offer = Offer {
                 pool: p,
                 id: &offering.id,
-                kind: intern(
-                    kind_index,
-                    Place::of_offering(pool, zone, &offering.instance_type, model, keys),
-                ),
+                kind: intern(kind_index, Place::of(pool, offering, keys)),
                 size: alloc
                     .as_ref()
                     .map_or_else(Size::default, |a| work.names.size(a)),

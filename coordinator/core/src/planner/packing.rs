@@ -56,7 +56,7 @@ pub(super) fn may_open(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> bool
 }
 
 /// Units on one empty node of an offer, by its size.
-fn fits_new(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> u32 {
+pub(super) fn fits_new(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> u32 {
     if offer.alloc.is_none() {
         0
     } else if work.input.classes[class].whole_node {
@@ -248,9 +248,15 @@ impl<'w, 'a> Context<'w, 'a> {
         // Each new host allows more on those before.
         let (by_host, _) = self.work.near.levels(class);
         self.fill(p, i, kinds, most);
+        // Where it likes one place more the fewer are there, a few nodes at a time.
+        let few = if self.work.near.has_wishes(class) {
+            (p.left[i].min(most) / 64).max(1)
+        } else {
+            u32::MAX
+        };
         while p.left[i] > 0 && placed(p) < most {
             let left = most - placed(p);
-            if self.open_best(p, i, kinds, left, by_host) == 0 {
+            if self.open_best(p, i, kinds, left, if by_host { 1 } else { few }) == 0 {
                 break;
             }
             if by_host {

@@ -3,9 +3,10 @@
 
 use crate::fleet;
 use drover_core::model::{
-    Action, Busy, Constraints, Cordon, DrainInfo, FailureKind, Gang, Headroom, LaunchInFlight,
-    Lifecycle, Locality, MemoryEntry, MicroUsd, Millis, Mode, PlanInput, PoolKind, Quota,
-    Requirement, Reserved, Resources, Source, Steering, Stop, UnixMs,
+    Action, Busy, Constraints, Cordon, DrainInfo, FailureKind, Gang, Headroom, HostPort,
+    LaunchInFlight, Lifecycle, Locality, MemoryEntry, MicroUsd, Millis, Mode, Near, Operator,
+    PlanInput, PoolKind, Preferred, PreferredNear, Quota, Requirement, Reserved, Resources,
+    Running, Selector, Source, Spread, Steering, Stop, UnixMs,
 };
 use drover_core::planner;
 use proptest::prelude::*;
@@ -118,8 +119,10 @@ pub fn any_fleet(seed: u64) -> PlanInput {
         let twin = input.pools[0].clone();
         input.pools.push(twin);
     }
-    nodes(d, &mut input);
-    classes(d, &mut input);
+    // Dice of their own for what came later, so that a seed's fleet stays the one it was.
+    let more = &mut Dice(!seed);
+    nodes(d, more, &mut input);
+    classes(d, more, &mut input);
     for (i, pool) in input.pools.iter().enumerate() {
         for offering in &pool.offerings {
             if d.one_in(4) {
@@ -180,7 +183,7 @@ pub fn any_fleet(seed: u64) -> PlanInput {
     input
 }
 
-fn nodes(d: &mut Dice, input: &mut PlanInput) {
+fn nodes(d: &mut Dice, more: &mut Dice, input: &mut PlanInput) {
     let pools: Vec<String> = input.pools.iter().map(|p| p.id.to_string()).collect();
     for n in 0..d.below(40) {
         let pool = if d.one_in(10) {
@@ -261,11 +264,138 @@ fn nodes(d: &mut Dice, input: &mut PlanInput) {
                 ends: None,
             });
         }
+        if more.one_in(6) {
+            node.workloads = (0..=more.below(2)).map(|_| running(more)).collect();
+        }
+        if more.one_in(8) && node.used.gpus > 0 {
+            node.gpu_shares = (0..=more.below(2)).map(|_| more.small(1_000)).collect();
+        }
+        if more.one_in(6) {
+            node.allocatable.extended.insert("slots".to_owned(), 2);
+        }
         input.nodes.push(node);
     }
 }
 
-fn classes(d: &mut Dice, input: &mut PlanInput) {
+fn labels(d: &mut Dice) -> std::collections::BTreeMap<String, String> {
+    let app = d.pick(&["web", "db", "web", ""]).to_string();
+    let pairs = [("app".to_owned(), app)];
+    pairs.into_iter().filter(|(_, v)| !v.is_empty()).collect()
+}
+
+fn whom(d: &mut Dice) -> Selector {
+    let rule = |op, values: &[&str]| Requirement {
+        key: "app".to_owned(),
+        op,
+        any_of: values.iter().map(ToString::to_string).collect(),
+    };
+    let all = [
+        vec![rule(Operator::In, &["web"])],
+        vec![rule(Operator::In, &["db", "web"])],
+        vec![rule(Operator::NotIn, &["db"])],
+        vec![rule(Operator::Exists, &[])],
+        Vec::new(),
+    ];
+    Selector {
+        requirements: d.pick(&all).clone(),
+        namespaces: if d.one_in(6) {
+            ["other".to_owned()].into()
+        } else {
+            [].into()
+        },
+        everywhere: d.one_in(5),
+    }
+}
+
+fn near(d: &mut Dice) -> Near {
+    let zone = "topology.kubernetes.io/zone";
+    Near {
+        topology: d
+            .pick(&["kubernetes.io/hostname", zone, "disk"])
+            .to_string(),
+        select: whom(d),
+    }
+}
+
+fn port(d: &mut Dice) -> HostPort {
+    HostPort {
+        port: 80 + u16::try_from(d.below(2)).unwrap(),
+        protocol: "TCP".to_owned(),
+        address: d.pick(&["", "", "10.0.0.1"]).to_string(),
+    }
+}
+
+/// Rules about other units, and further rules about labels.
+fn neighbours(d: &mut Dice, k: &mut Constraints) {
+    if d.one_in(6) {
+        k.affinity.push(near(d));
+    }
+    if d.one_in(5) {
+        k.anti_affinity.push(near(d));
+    }
+    if d.one_in(4) {
+        for _ in 0..=d.below(2) {
+            let Near { topology, select } = near(d);
+            k.spread.push(Spread {
+                topology,
+                select,
+                max_skew: d.small(3) + u32::from(!d.one_in(9)),
+                min_domains: *d.pick(&[0, 0, 2, 5]),
+                hard: !d.one_in(3),
+            });
+        }
+    }
+    if d.one_in(8) {
+        k.preferred_near.push(PreferredNear {
+            weight: *d.pick(&[-10, 10]),
+            near: near(d),
+        });
+    }
+    if d.one_in(8) {
+        k.host_ports.insert(port(d));
+    }
+    if d.one_in(8) {
+        let rule = |op, v: &str| Requirement {
+            key: "disk".to_owned(),
+            op,
+            any_of: [v.to_owned()].into(),
+        };
+        k.any_of = vec![
+            vec![rule(Operator::In, "nvme")],
+            vec![rule(Operator::NotIn, "nvme")],
+        ];
+        k.any_of.truncate(1 + d.small(2) as usize);
+        k.preferred = vec![Preferred {
+            weight: 10,
+            requirements: vec![rule(Operator::Exists, "ebs")],
+        }];
+    }
+}
+
+fn running(d: &mut Dice) -> Running {
+    Running {
+        count: d.small(4),
+        unit: Resources::default(),
+        labels: labels(d),
+        namespace: d.pick(&["", "other"]).to_string(),
+        team: String::new(),
+        host_ports: if d.one_in(5) {
+            [port(d)].into()
+        } else {
+            [].into()
+        },
+        anti_affinity: if d.one_in(5) {
+            vec![near(d)]
+        } else {
+            Vec::new()
+        },
+        started: None,
+        ends: None,
+        movable: true,
+    }
+}
+
+fn classes(d: &mut Dice, more: &mut Dice, input: &mut PlanInput) {
     for c in 0..d.below(9) {
         let unit = fleet::size(
             d.below(10),
@@ -300,6 +430,16 @@ fn classes(d: &mut Dice, input: &mut PlanInput) {
         if d.one_in(8) {
             k.max_per_node = 1 + d.small(3);
         }
+        neighbours(more, k);
+        class.labels = labels(more);
+        class.namespace = more.pick(&["", "", "other"]).to_string();
+        if class.unit.gpus == 0 && more.one_in(6) {
+            class.unit.gpu_milli = *more.pick(&[1, 125, 250, 333, 500, 700, 999, 1_000]);
+        }
+        if more.one_in(10) {
+            class.unit.extended.insert("slots".to_owned(), 1);
+        }
+        let k = &mut class.constraints;
         if d.one_in(15) {
             k.unsupported.push("pod affinity".to_owned());
         }

@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 mod removal;
+mod rules;
 
 pub fn run(case: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -361,6 +362,7 @@ impl World {
                     };
                     node.workloads.push(work);
                 }
+                key if rules::node(node, key, value)? => {}
                 key => match key.split_once('.') {
                     Some(("label", k)) => {
                         drop(node.labels.insert(k.to_owned(), (*value).to_owned()))
@@ -420,6 +422,7 @@ impl World {
                     });
                 }
                 "locality" | "hold" | "assigned" | "holding" => {}
+                key if rules::demand(class, key, value)? => {}
                 key => match key.split_once('.') {
                     Some(("label", k)) => class.constraints.requirements.push(Requirement {
                         op: drover_core::model::Operator::In,
@@ -737,7 +740,10 @@ fn amount(size: &mut drover_core::model::Resources, what: &str, value: &str) -> 
         "cpu" => size.cpu = MilliCpu(num::<u64>(value)? * 1000),
         "mcpu" => size.cpu = MilliCpu(num(value)?),
         "gib" => size.memory = Bytes(num::<u64>(value)? << 30),
-        other => return Err(format!("unknown amount {other}")),
+        other => match other.strip_prefix("x:") {
+            Some(name) => drop(size.extended.insert(name.to_owned(), num(value)?)),
+            None => return Err(format!("unknown amount {other}")),
+        },
     }
     Ok(())
 }

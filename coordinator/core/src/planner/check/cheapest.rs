@@ -5,12 +5,13 @@
 use super::actions::Verdict;
 use super::facts::Facts;
 use super::names;
+use super::runs::{Room, share};
 use crate::model::{Mode, NodeInput, Resources, Run, Stop};
 use std::collections::BTreeSet;
 
 /// What is left on each node after the plan's runs; nodes that serve nobody, or are held for a gang, are not here.
 pub(super) struct Rooms<'a> {
-    all: Vec<(&'a NodeInput, Resources, Vec<&'a Run>)>,
+    all: Vec<(&'a NodeInput, Room, Vec<&'a Run>)>,
 }
 
 impl<'a> Rooms<'a> {
@@ -19,23 +20,29 @@ impl<'a> Rooms<'a> {
         let mut all = Vec::new();
         for node in facts.nodes.values().copied() {
             let room = if may_come_back(facts, node) {
-                Some(node.allocatable.minus(&node.used))
+                Some((node.allocatable.minus(&node.used), node.gpu_shares.clone()))
             } else {
                 facts.room(node)
             };
-            let Some(mut room) = room.filter(|_| !facts.held.contains(&node.id)) else {
+            let Some((mut room, mut shares)) = room.filter(|_| !facts.held.contains(&node.id))
+            else {
                 continue;
             };
             let runs = facts.on_node.get(&node.id).cloned().unwrap_or_default();
             for run in &runs {
                 match facts.class(run) {
                     Some(other) if other.whole_node => room = Resources::default(),
-                    Some(other) => room = room.minus(&other.unit.scaled(run.count)),
+                    Some(other) => {
+                        room = room.minus(&other.unit.scaled(run.count));
+                        for _ in 0..run.count {
+                            share(&mut room, &mut shares, other.unit.gpu_milli);
+                        }
+                    }
                     None => {}
                 }
             }
-            if !room.is_zero() {
-                all.push((node, room, runs));
+            if !room.is_zero() || !shares.is_empty() {
+                all.push((node, (room, shares), runs));
             }
         }
         Self { all }
@@ -53,14 +60,22 @@ impl<'a> Rooms<'a> {
             let Some(class) = facts.input.classes.get(at as usize) else {
                 continue;
             };
-            if class.gang.is_some() || class.whole_node || class.unit.is_zero() {
+            let alone = !class.whole_node && !class.unit.is_zero() && class.gang.is_none();
+            if !alone || facts.has_neighbours(class) {
                 continue;
             }
             let most = class.constraints.max_per_node;
-            let left = |(node, room, runs): &&(&NodeInput, Resources, Vec<&Run>)| {
+            let milli = class.unit.gpu_milli;
+            let beside = Resources {
+                gpu_milli: 0,
+                ..class.unit.clone()
+            };
+            let left = |(node, (room, shares), runs): &&(&NodeInput, Room, Vec<&Run>)| {
                 let mine = runs.iter().filter(|r| r.class == at);
                 let here: u32 = mine.map(|r| r.count).sum();
-                class.unit.fits(room)
+                let here = here + Facts::assigned(node, class);
+                let part = milli == 0 || room.gpus > 0 || shares.iter().any(|s| *s >= milli);
+                part && beside.fits(room)
                     && (most == 0 || here < most)
                     && !(plain && class.unit.gpus == 0 && is_dear(facts, node))
                     && facts.node_place(node).allows(&class.constraints)

@@ -1,10 +1,11 @@
 //! What the check knows: the input by id and the plan's runs by target. Built anew for every look.
 
+use super::runs::share;
 use crate::model::{
     Action, Busy, Class, Cordon, LaunchId, LaunchInFlight, Lifecycle, NodeId, NodeInput, Offering,
-    OfferingId, PlanInput, Planned, PoolId, PoolInput, Reason, Resources, Run, Target,
+    OfferingId, PlanInput, Planned, PoolId, PoolInput, Reason, Resources, Run, Source, Target,
 };
-use crate::planner::matching::Place;
+use crate::planner::matching::{self, Place, selects};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Facts<'a> {
@@ -37,11 +38,7 @@ impl<'a> Facts<'a> {
             nodes: BTreeMap::new(),
             by_pool: BTreeMap::new(),
             launches: BTreeMap::new(),
-            keys: input
-                .classes
-                .iter()
-                .flat_map(|c| c.constraints.requirements.iter().map(|r| r.key.as_str()))
-                .collect(),
+            keys: matching::keys(input),
             uncordoned: BTreeSet::new(),
             held: held(planned),
             on_node: BTreeMap::new(),
@@ -107,8 +104,9 @@ impl<'a> Facts<'a> {
         self.by_pool.get(&pool.id).into_iter().flatten().copied()
     }
 
-    /// Room on an existing node before the plan's runs; none when it supplies nothing.
-    pub fn room(&self, node: &'a NodeInput) -> Option<Resources> {
+    /// Room on an existing node before the plan's runs, and the free parts of its shared GPUs; none when it supplies
+    /// nothing.
+    pub fn room(&self, node: &'a NodeInput) -> Option<(Resources, Vec<u32>)> {
         let pool = self.pool_of(node);
         let sound = !node.unreachable && node.faulty.is_none();
         let size = match node.lifecycle {
@@ -127,10 +125,45 @@ impl<'a> Facts<'a> {
             _ => return None,
         };
         let mut room = size.minus(&node.used);
+        let mut shares = node.gpu_shares.clone();
         for held in &node.reserved {
             room = room.minus(&held.amount);
+            let each = held.amount.gpu_milli.checked_div(held.units).unwrap_or(0);
+            for _ in 0..held.units {
+                share(&mut room, &mut shares, each);
+            }
         }
-        Some(room)
+        Some((room, shares))
+    }
+
+    /// Rules between units may keep units of the class off a node on which they would fit.
+    pub fn has_neighbours(&self, class: &Class) -> bool {
+        let c = &class.constraints;
+        let own = !c.host_ports.is_empty()
+            || !c.affinity.is_empty()
+            || !c.anti_affinity.is_empty()
+            || c.spread.iter().any(|s| s.hard);
+        let names = |near: &crate::model::Near, from: &str| {
+            selects(&near.select, from, &class.labels, &class.namespace)
+        };
+        let waiting = &self.input.classes;
+        let mut waiting = waiting.iter().flat_map(|o| {
+            let all = o.constraints.anti_affinity.iter();
+            all.map(|near| names(near, &o.namespace))
+        });
+        let running = self.input.nodes.iter().flat_map(|n| &n.workloads);
+        let mut running =
+            running.flat_map(|w| w.anti_affinity.iter().map(|n| names(n, &w.namespace)));
+        own || waiting.any(|named| named) || running.any(|named| named)
+    }
+
+    /// Units of a class that its request holds on a node already.
+    pub fn assigned(node: &NodeInput, class: &Class) -> u32 {
+        let Source::Request(name) = &class.source else {
+            return 0;
+        };
+        let mine = node.reserved.iter().filter(|held| held.request == *name);
+        mine.fold(0, |sum, held| sum.saturating_add(held.units))
     }
 
     /// Our own cordon on an empty, sound node that the plan may take back.

@@ -3,6 +3,7 @@
 
 use super::facts::Facts;
 use super::names;
+use super::near::Replay;
 use super::{Culprit, Violation};
 use crate::model::{Action, Class, Locality, NodeInput, Resources, Run, Source, Target};
 use crate::planner::matching::Place;
@@ -12,6 +13,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut taken: BTreeMap<&Target, Taken> = BTreeMap::new();
     let mut units: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut replay = Replay::new(facts);
+    let mut last_of: BTreeMap<u32, usize> = BTreeMap::new();
     for (i, run) in facts.planned.plan.runs.iter().enumerate() {
         let mut say = |invariant, why: String| {
             found.push(Violation {
@@ -57,55 +60,120 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         let slot = taken
             .entry(&run.target)
             .or_insert_with(|| Taken::new(room, empty));
-        if let Err(why) = slot.put(run, class) {
+        let assigned = match &run.target {
+            Target::Node(id) => facts.nodes.get(id).map_or(0, |n| Facts::assigned(n, class)),
+            _ => 0,
+        };
+        if let Err(why) = slot.put(run, class, assigned) {
             say(names::I4, why);
         }
+        if let Err((of, why)) = replay.end_of_batch(Some(run.class)) {
+            found.extend(uneven(&last_of, of, why));
+        }
+        last_of.insert(run.class, i);
+        if let Err(why) = replay.place(run, class, &place) {
+            found.push(Violation {
+                invariant: names::I5,
+                why: format!("may not go there: {why}"),
+                culprit: Culprit::Run(i),
+            });
+        }
+    }
+    if let Err((of, why)) = replay.end_of_batch(None) {
+        found.extend(uneven(&last_of, of, why));
     }
     found.extend(gangs(facts));
     found
 }
 
+/// A class is spread unevenly: its last run is at fault.
+fn uneven(last_of: &BTreeMap<u32, usize>, class: u32, why: String) -> Option<Violation> {
+    last_of.get(&class).map(|run| Violation {
+        invariant: names::I5,
+        why: format!("spread: {why}"),
+        culprit: Culprit::Run(*run),
+    })
+}
+
 /// Room of one target, used up run by run.
 struct Taken {
     room: Resources,
+    /// Free thousandths of GPUs that are used in part.
+    shares: Vec<u32>,
     empty: bool,
     per_class: BTreeMap<u32, u32>,
 }
 
 impl Taken {
-    fn new(room: Resources, empty: bool) -> Self {
+    fn new((room, shares): (Resources, Vec<u32>), empty: bool) -> Self {
         Self {
             room,
+            shares,
             empty,
             per_class: BTreeMap::new(),
         }
     }
 
-    fn put(&mut self, run: &Run, class: &Class) -> Result<(), String> {
+    /// `assigned`: units of the class that are there already.
+    fn put(&mut self, run: &Run, class: &Class, assigned: u32) -> Result<(), String> {
         if class.whole_node {
             if !self.empty || run.count != 1 || !class.unit.fits(&self.room) {
                 return Err("wants a whole node, which is not free".to_owned());
             }
             self.room = Resources::default();
         } else {
-            let amount = class.unit.scaled(run.count);
-            if run.count > class.unit.times(&self.room) {
+            let unit = Resources {
+                gpu_milli: 0,
+                ..class.unit.clone()
+            };
+            if run.count > unit.times(&self.room) {
                 return Err("more units than fit on the node".to_owned());
             }
-            self.room = self.room.minus(&amount);
+            self.room = self.room.minus(&unit.scaled(run.count));
+            for _ in 0..run.count {
+                if !share(&mut self.room, &mut self.shares, class.unit.gpu_milli) {
+                    return Err("more shares than the GPUs of the node have".to_owned());
+                }
+            }
         }
         self.empty = false;
         let here = self.per_class.entry(run.class).or_insert(0);
         *here = here.saturating_add(run.count);
         let most = class.constraints.max_per_node;
-        if most > 0 && *here > most {
+        if most > 0 && here.saturating_add(assigned) > most {
             return Err(format!("more than {most} units on one node"));
         }
         Ok(())
     }
 }
 
-type Found<'a> = Result<(Place<'a>, Resources, bool), (&'static str, String)>;
+/// Takes a part of one GPU: of the smallest free part that is enough, else of a whole one. False when there is none.
+pub(super) fn share(room: &mut Resources, shares: &mut Vec<u32>, milli: u32) -> bool {
+    if milli == 0 {
+        return true;
+    }
+    let enough = shares
+        .iter()
+        .enumerate()
+        .filter(|(_, free)| **free >= milli);
+    let left = match enough.min_by_key(|(_, free)| **free) {
+        Some((at, _)) => shares.swap_remove(at) - milli,
+        None if room.gpus > 0 && milli <= 1_000 => {
+            room.gpus -= 1;
+            1_000 - milli
+        }
+        None => return false,
+    };
+    if left > 0 {
+        shares.push(left);
+    }
+    true
+}
+
+/// Room in whole GPUs, and the parts of others.
+pub(super) type Room = (Resources, Vec<u32>);
+
+type Found<'a> = Result<(Place<'a>, Room, bool), (&'static str, String)>;
 
 /// Where a run goes: its place, its room, and whether nothing is on it.
 fn target<'a>(facts: &Facts<'a>, run: &'a Run) -> Found<'a> {
@@ -141,7 +209,7 @@ fn target<'a>(facts: &Facts<'a>, run: &'a Run) -> Found<'a> {
             let (offering, size) = offering
                 .zip(size)
                 .ok_or((names::I4, format!("launch {id} gives nothing known")))?;
-            Ok((facts.new_place(pool, offering), size, true))
+            Ok((facts.new_place(pool, offering), (size, Vec::new()), true))
         }
         Target::New { action, node, .. } => {
             let Some(Action::Launch {
@@ -165,7 +233,7 @@ fn target<'a>(facts: &Facts<'a>, run: &'a Run) -> Found<'a> {
             let (offering, size) = offering
                 .zip(size)
                 .ok_or((names::I4, "unknown offering".to_owned()))?;
-            Ok((facts.new_place(pool, offering), size, true))
+            Ok((facts.new_place(pool, offering), (size, Vec::new()), true))
         }
     }
 }

@@ -132,7 +132,7 @@ fn room(facts: &Facts<'_>, headroom: &Headroom) -> u64 {
         .filter(|n| n.lifecycle == Lifecycle::Ready && !facts.held.contains(&n.id));
     supply
         .filter_map(|node| {
-            let mut room = facts.room(node)?;
+            let (mut room, _) = facts.room(node)?;
             for run in facts.on_node.get(&node.id).into_iter().flatten() {
                 match facts.class(run) {
                     Some(class) if class.whole_node => room = Resources::default(),

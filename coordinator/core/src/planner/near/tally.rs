@@ -98,6 +98,8 @@ pub(in crate::planner) struct Tally {
     total: Vec<u32>,
     /// Per slot: hosts by their count.
     hosts: Vec<Vec<u32>>,
+    /// Per mask: domains that count by now.
+    masks: Vec<Vec<bool>>,
 }
 
 impl Tally {
@@ -107,6 +109,7 @@ impl Tally {
             flat: vec![0; near.flat],
             total: vec![0; near.spots.len()],
             hosts: vec![vec![0]; near.slots.len()],
+            masks: near.masks.iter().map(|m| m.first.clone()).collect(),
         }
     }
 
@@ -116,6 +119,15 @@ impl Tally {
             let counts = if old { slot.old[kind] } else { slot.new[kind] };
             if counts {
                 hosts[0] = hosts[0].saturating_add(nodes);
+            }
+        }
+        if old {
+            return;
+        }
+        for (mask, counts) in near.masks.iter().zip(&mut self.masks) {
+            let domain = near.domain(mask.axis, kind).filter(|_| mask.new[kind]);
+            if let Some(d) = domain {
+                counts[d] = true;
             }
         }
     }
@@ -180,6 +192,10 @@ impl Tally {
         }
     }
 
+    pub(super) fn flat(&self, at: usize) -> u32 {
+        self.flat[at]
+    }
+
     /// What the rules of a class still allow at a place.
     pub fn takes(&self, near: &Near, class: usize, site: Site<'_>) -> Takes {
         if near.rule_of[class].is_none() {
@@ -200,6 +216,8 @@ impl Tally {
                 Spot::Axis(axis, at) => {
                     if let Some(d) = near.domain(axis, site.kind) {
                         takes.total = takes.total.min(left(self.flat[at + d]));
+                    } else if near.is_unknown(axis, site.kind) {
+                        takes.total = 0;
                     }
                 }
             }
@@ -221,7 +239,7 @@ impl Tally {
                 }
                 Spot::Axis(axis, at) => {
                     let n = near.domain(axis, site.kind).map_or(0, |d| {
-                        let mask = &near.masks[even.eligible];
+                        let mask = &self.masks[even.eligible];
                         let counts = &self.flat[at..at + mask.len()];
                         let others = mask.iter().zip(counts).enumerate();
                         let others = others.filter(|(other, (counts, _))| *other != d && **counts);
@@ -240,7 +258,7 @@ impl Tally {
     }
 
     /// Affinity: fellows in every domain asked for, or, where there are none at all, the unit itself.
-    fn fellows(&self, near: &Near, class: usize, site: Site<'_>, takes: &mut Takes) {
+    pub(super) fn fellows(&self, near: &Near, class: usize, site: Site<'_>, takes: &mut Takes) {
         let rules = near.of(class);
         let (mut all_here, mut none_anywhere, mut on_host) = (true, true, false);
         for &counter in &rules.needs {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) const VALUE_SHIFT: u32 = 32;
 
 /// What classes see of a kind of place: who may go there, how much each likes it, the domains it is in.
-type Sight = (Vec<bool>, Vec<u32>, Vec<Option<u32>>);
+type Sight = (Vec<bool>, Vec<u32>, Vec<(Option<u32>, bool)>);
 
 /// Groups offers that no packing of these classes can tell apart but by their limits: what a node gives and costs, who
 /// may go there, the domains it is in.
@@ -65,14 +65,15 @@ impl Context<'_, '_> {
         all.find(|o| p.ledger.room(&self.work.offers, *o) > 0)
     }
 
-    /// Opens nodes of the offer that is cheapest per unit, one (`one`) or as many as are full; returns units placed.
+    /// Opens at most `nodes` nodes of the offer that is cheapest per unit, as many as are full, or one; returns units
+    /// placed.
     pub(super) fn open_best(
         &self,
         p: &mut Packing,
         i: usize,
         kinds: Kinds<'_>,
         most: u32,
-        one: bool,
+        nodes: u32,
     ) -> u32 {
         let cap = most.min(p.left[i]);
         let Some(choice) = self.cheapest(p, i, kinds) else {
@@ -81,7 +82,7 @@ impl Context<'_, '_> {
         let Choice { offer, each, total } = choice;
         let n = cap.min(total);
         let room = p.ledger.room(&self.work.offers, offer);
-        let full = (n / each).min(room).min(if one { 1 } else { u32::MAX });
+        let full = (n / each).min(room).min(nodes);
         let (nodes, units) = if full > 0 { (full, each) } else { (1, n) };
         self.open(p, offer, nodes, &[(i, units)]);
         units * nodes
