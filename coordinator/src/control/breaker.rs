@@ -195,10 +195,17 @@ impl Control {
     }
 }
 
-/// Machines in pools of ours, whether an agent speaks for them or not.
+/// Machines in pools of ours, whether an agent speaks for them or not. Those that were let go are not: what went in this
+/// very cycle is in the fleet as joined, and among the acts of the hour; it counts once.
 pub(super) fn present(round: &Round) -> u32 {
+    let goes = |id: &NodeId| {
+        let drain = round.ledger.drains.get(id).map(|held| &held.value);
+        drain.is_some_and(|drain| drain.step == DrainStep::Leaving)
+    };
     let found = round.fleet.iter().filter(|node| {
-        node.pool.is_some() && !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
+        node.pool.is_some()
+            && !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
+            && !goes(&node.id)
     });
     u32::try_from(found.count()).unwrap_or(u32::MAX)
 }

@@ -262,3 +262,6 @@ impl Engine {
         std::mem::take(&mut stage.history)
     }
 }
+
+#[cfg(test)]
+mod tests;
