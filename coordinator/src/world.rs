@@ -6,10 +6,12 @@
 pub mod generator;
 pub mod spec;
 mod state;
+pub mod trouble;
 mod types;
 
 pub use spec::{GroupSpec, MarketSpec, OfferingSpec, SpecError, WindowSpec, WorldSpec};
 pub use state::{GroupState, World};
+pub use trouble::{ApiSpec, ApiTrouble, TroubleSpec};
 pub use types::{
     Ask, Granted, InstanceRecord, InstanceStatus, Refusal, Tally, WorldError, WorldEvent,
 };

@@ -10,9 +10,11 @@ use super::config::{Durations, SimConfig};
 use super::history::{History, NodeHistory};
 use super::trace::Trace;
 use crate::config::PoolSource;
+use crate::ports::link::AgentNotice;
 use crate::ports::store::Store;
 use crate::world::{Ask, Granted, World, WorldError, WorldEvent};
 use drover_core::model::{Millis, NodeId, PoolId, UnixMs};
+use drover_proto::v1;
 use jobs::Jobs;
 use node::{Node, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +73,8 @@ pub(super) struct Stage {
     pub(super) order_delay: Millis,
     /// Agents that came up and have no record yet.
     pub(super) enrolling: Vec<usize>,
+    /// What agents have told and nobody has settled.
+    pub(super) notices: Vec<AgentNotice>,
 }
 
 /// The stage behind a lock: ports are shared.
@@ -131,6 +135,7 @@ impl Stage {
             join_delay: setup.simulate.join_delay,
             order_delay: setup.simulate.order_delay,
             enrolling: Vec::new(),
+            notices: Vec::new(),
         }
     }
 
@@ -148,12 +153,8 @@ impl Stage {
 
     /// Everything that is due now: ends of jobs first, then boots and orders, then new jobs.
     pub(super) fn advance(&mut self) {
-        for WorldEvent::Running(id) in self.world.step(self.now.0) {
-            if let Some(&node) = self.by_instance.get(&id) {
-                let at = self.now.after(self.join_delay);
-                self.queue.insert((at, Event::Join { node }));
-                self.version += 1;
-            }
+        for event in self.world.step(self.now.0) {
+            self.happen(event);
         }
         while let Some((at, _)) = self.queue.first()
             && *at <= self.now
@@ -173,6 +174,44 @@ impl Stage {
                 Event::Submit { job } => {
                     self.jobs.submit(job, self.now);
                     self.version += 1;
+                }
+            }
+        }
+    }
+
+    /// What the cloud did.
+    fn happen(&mut self, event: WorldEvent) {
+        self.version += 1;
+        match event {
+            WorldEvent::Running(id) => {
+                let joins = self.world.instance(&id).is_some_and(|(i, ..)| i.joins);
+                if let (Some(&node), true) = (self.by_instance.get(&id), joins) {
+                    let at = self.now.after(self.join_delay);
+                    self.queue.insert((at, Event::Join { node }));
+                }
+            }
+            WorldEvent::Notice(id, ends) => {
+                let Some(node) = self.by_instance.get(&id).and_then(|at| self.nodes.get(*at))
+                else {
+                    return;
+                };
+                if node.state == State::Up {
+                    self.notices.push(AgentNotice {
+                        node: node.id.clone(),
+                        notice: v1::Notice {
+                            id: format!("spot-{id}"),
+                            kind: "spot_interruption".to_owned(),
+                            at_unix_ms: self.now.0,
+                            deadline_unix_ms: ends,
+                            subject: id,
+                            message: "the spot market takes the instance back".to_owned(),
+                        },
+                    });
+                }
+            }
+            WorldEvent::Interrupted(id) => {
+                if let Some(&at) = self.by_instance.get(&id) {
+                    self.end_node(at, "the spot market took its node back");
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! What a simulated cloud is made of, as read from TOML.
 
+use super::trouble::{ApiSpec, TroubleSpec};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,9 @@ pub struct GroupSpec {
     /// Values for `{var.NAME}` in what its instances are started with.
     #[serde(default)]
     pub vars: BTreeMap<String, String>,
+    /// Trouble of its API.
+    #[serde(default)]
+    pub api: ApiSpec,
     /// What can be launched.
     #[serde(rename = "offering")]
     pub offerings: Vec<OfferingSpec>,
@@ -93,6 +97,9 @@ pub struct OfferingSpec {
     /// Times of shortage.
     #[serde(default, rename = "shortage")]
     pub shortages: Vec<WindowSpec>,
+    /// What goes wrong by chance.
+    #[serde(default)]
+    pub trouble: TroubleSpec,
 }
 
 /// A window, in milliseconds since the cloud began.
@@ -146,6 +153,19 @@ impl WorldSpec {
                     "is missing: a group needs at least one offering",
                 );
             }
+            for (list, windows) in [
+                ("away", &group.api.away),
+                ("throttled", &group.api.throttled),
+            ] {
+                for (w, window) in windows.iter().enumerate() {
+                    if window.until_ms <= window.from_ms {
+                        say(
+                            format!("group[{g}].api.{list}[{w}].until_ms"),
+                            "is not after from_ms: swap them",
+                        );
+                    }
+                }
+            }
             let mut seen = BTreeSet::new();
             for (o, offering) in group.offerings.iter().enumerate() {
                 let at = format!("group[{g}].offering[{o}]");
@@ -167,12 +187,37 @@ impl WorldSpec {
                         "is empty although gpus is not 0: name the model",
                     );
                 }
-                for (w, window) in offering.shortages.iter().enumerate() {
-                    if window.until_ms <= window.from_ms {
+                let trouble = &offering.trouble;
+                for (key, percent) in [
+                    ("late_percent", trouble.late_percent),
+                    ("never_joins_percent", trouble.never_joins_percent),
+                    ("shortage_percent", trouble.shortage_percent),
+                    ("partial_percent", trouble.partial_percent),
+                ] {
+                    if percent > 100 {
                         say(
-                            format!("{at}.shortage[{w}].until_ms"),
-                            "is not after from_ms: swap them",
+                            format!("{at}.trouble.{key}"),
+                            "is above 100: write a share of 100",
                         );
+                    }
+                }
+                if trouble.interruption_ms.is_some() && offering.market != MarketSpec::Spot {
+                    say(
+                        format!("{at}.trouble.interruption_ms"),
+                        "is set although only spot instances are taken back: write market = \"spot\"",
+                    );
+                }
+                for (list, windows) in [
+                    ("shortage", &offering.shortages),
+                    ("trouble.bad_image", &trouble.bad_image),
+                ] {
+                    for (w, window) in windows.iter().enumerate() {
+                        if window.until_ms <= window.from_ms {
+                            say(
+                                format!("{at}.{list}[{w}].until_ms"),
+                                "is not after from_ms: swap them",
+                            );
+                        }
                     }
                 }
             }

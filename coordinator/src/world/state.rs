@@ -2,6 +2,7 @@
 
 use super::generator::Generator;
 use super::spec::{GroupSpec, OfferingSpec, WorldSpec};
+use super::trouble::{ApiTrouble, within};
 use super::types::{
     Ask, Granted, InstanceRecord, InstanceStatus, Refusal, Tally, WorldError, WorldEvent,
 };
@@ -28,6 +29,9 @@ pub struct World {
     taken: BTreeMap<(String, usize), u32>,
     /// Boots under way: when they are over.
     boots: BTreeSet<(u64, String)>,
+    /// Spot instances that will be taken back: when they are told, and when they end.
+    notices: BTreeSet<(u64, String)>,
+    losses: BTreeSet<(u64, String)>,
     answers: BTreeMap<String, (Ask, Granted)>,
     generator: Generator,
     tally: Tally,
@@ -44,40 +48,65 @@ impl World {
             alive: BTreeMap::new(),
             taken: BTreeMap::new(),
             boots: BTreeSet::new(),
+            notices: BTreeSet::new(),
+            losses: BTreeSet::new(),
             answers: BTreeMap::new(),
             generator: Generator::new(seed),
             tally: Tally::default(),
         }
     }
 
-    /// Lets time pass: boots that are over.
+    /// Lets time pass: boots that are over, spot instances that are told or taken back.
     pub fn step(&mut self, now_ms: u64) -> Vec<WorldEvent> {
-        let mut over = Vec::new();
-        while let Some((at, _)) = self.boots.first()
-            && *at <= now_ms
-        {
-            over.extend(self.boots.pop_first().map(|(_, id)| id));
-        }
+        let mut over = due(&mut self.boots, now_ms);
         over.sort();
-        for id in &over {
+        for (id, _) in &over {
             if let Some(instance) = self.instances.get_mut(id) {
                 instance.status = InstanceStatus::Running;
             }
         }
-        over.into_iter().map(WorldEvent::Running).collect()
+        let mut events: Vec<WorldEvent> = over
+            .into_iter()
+            .map(|(id, _)| WorldEvent::Running(id))
+            .collect();
+        for (id, _) in due(&mut self.notices, now_ms) {
+            let ends = self.instances.get(&id).and_then(|i| i.interrupted_ms);
+            events.extend(ends.map(|ends| WorldEvent::Notice(id, ends)));
+        }
+        for (id, at) in due(&mut self.losses, now_ms) {
+            if self.terminate(&id, at).is_ok() {
+                events.push(WorldEvent::Interrupted(id));
+            }
+        }
+        events
     }
 
-    /// When the next boot is over, if one is under way.
+    /// When the next of these happens, if any is to come.
     #[must_use]
     pub fn next_event_ms(&self) -> Option<u64> {
-        self.boots.first().map(|(at, _)| *at)
+        let next = [&self.boots, &self.notices, &self.losses];
+        next.into_iter()
+            .filter_map(|set| set.first().map(|(at, _)| *at))
+            .min()
+    }
+
+    /// Why a call to this group gets no answer now.
+    #[must_use]
+    pub fn api_trouble(&self, group: &str, now_ms: u64) -> Option<ApiTrouble> {
+        let spec = self.spec.groups.iter().find(|g| g.name == group)?;
+        spec.api.at(now_ms.saturating_sub(self.began_ms))
     }
 
     /// Grants what there is.
     ///
     /// # Errors
-    /// Unknown group or offering, or a token that was used for another ask.
+    /// Unknown group or offering, an API in trouble, or a token that was used for another ask.
     pub fn launch(&mut self, ask: &Ask, now_ms: u64) -> Result<Granted, WorldError> {
+        match self.api_trouble(&ask.group, now_ms) {
+            Some(ApiTrouble::Away) => return Err(WorldError::Away(ask.group.clone())),
+            Some(ApiTrouble::Throttled) => return Err(WorldError::Throttled(ask.group.clone())),
+            None => {}
+        }
         if let Some((before, answer)) = self.answers.get(&ask.token) {
             return if before == ask {
                 Ok(answer.clone())
@@ -105,7 +134,9 @@ impl World {
         let region = group.region.clone();
         let room = group.max.saturating_sub(count(self.alive.get(&ask.group)));
         let capacity = self.capacity_left(&offering, &ask.group, index, now_ms);
-        let count = ask.count.min(room).min(capacity);
+        let could = ask.count.min(room).min(capacity);
+        let count = offering.trouble.granted(could, &mut self.generator);
+        let capacity = if count < could { count } else { capacity };
         let mut granted = Granted::default();
         for _ in 0..count {
             granted
@@ -160,6 +191,10 @@ impl World {
             .filter(|i| i.status != InstanceStatus::Terminated)
             .ok_or_else(|| WorldError::NoInstance(id.to_owned()))?;
         self.boots.remove(&(instance.running_ms, id.to_owned()));
+        if let Some(at) = instance.interrupted_ms {
+            self.losses.remove(&(at, id.to_owned()));
+            self.notices.retain(|(_, other)| other != id);
+        }
         if let Some(group) = self.alive.get_mut(&instance.group) {
             group.remove(id);
         }
@@ -244,11 +279,7 @@ impl World {
         now_ms: u64,
     ) -> u32 {
         let age = now_ms.saturating_sub(self.began_ms);
-        if offering
-            .shortages
-            .iter()
-            .any(|w| (w.from_ms..w.until_ms).contains(&age))
-        {
+        if within(&offering.shortages, age) {
             return 0;
         }
         let taken = self.taken.get(&(group.to_owned(), index)).copied();
@@ -263,6 +294,8 @@ impl World {
         let jitter = self
             .generator
             .below(offering.boot_jitter_ms.saturating_add(1));
+        let age = now_ms.saturating_sub(self.began_ms);
+        let fate = offering.trouble.fate(age, &mut self.generator);
         self.tally.launched += 1;
         let record = InstanceRecord {
             id: id.clone(),
@@ -272,17 +305,36 @@ impl World {
             launched_ms: now_ms,
             running_ms: now_ms
                 .saturating_add(offering.boot_ms)
-                .saturating_add(jitter),
+                .saturating_add(jitter)
+                .saturating_add(fate.late_ms),
+            joins: fate.joins,
+            interrupted_ms: fate.lives_ms.map(|lives| now_ms.saturating_add(lives)),
             terminated_ms: None,
             token: ask.token.clone(),
         };
         self.boots.insert((record.running_ms, id.clone()));
+        if let Some(at) = record.interrupted_ms {
+            let told = at.saturating_sub(offering.trouble.notice_ms).max(now_ms);
+            self.notices.insert((told, id.clone()));
+            self.losses.insert((at, id.clone()));
+        }
         let group = self.alive.entry(ask.group.clone()).or_default();
         group.insert(id.clone());
         *self.taken.entry((ask.group.clone(), index)).or_insert(0) += 1;
         self.instances.insert(id.clone(), record);
         id
     }
+}
+
+/// Takes out what is due, in order.
+fn due(set: &mut BTreeSet<(u64, String)>, now_ms: u64) -> Vec<(String, u64)> {
+    let mut out = Vec::new();
+    while let Some((at, _)) = set.first()
+        && *at <= now_ms
+    {
+        out.extend(set.pop_first().map(|(at, id)| (id, at)));
+    }
+    out
 }
 
 fn count(ids: Option<&BTreeSet<String>>) -> u32 {

@@ -29,6 +29,10 @@ pub struct InstanceRecord {
     pub launched_ms: u64,
     /// When it runs.
     pub running_ms: u64,
+    /// Its agent will be heard of.
+    pub joins: bool,
+    /// When it is taken back (spot); absent: never.
+    pub interrupted_ms: Option<u64>,
     /// When it ended.
     pub terminated_ms: Option<u64>,
     /// Token of its launch.
@@ -73,6 +77,12 @@ pub struct Granted {
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorldError {
+    /// The API does not answer.
+    #[error("no answer from the API of group {0}")]
+    Away(String),
+    /// Too many calls.
+    #[error("RequestLimitExceeded: the API of group {0} throttles")]
+    Throttled(String),
     /// No such group.
     #[error("AutoScalingGroup name not found - no such group: {0}")]
     NoGroup(String),
@@ -92,6 +102,10 @@ pub enum WorldError {
 pub enum WorldEvent {
     /// An instance runs from now on.
     Running(String),
+    /// A spot instance will be taken back at this time.
+    Notice(String, u64),
+    /// A spot instance is taken back: it has ended.
+    Interrupted(String),
 }
 
 /// What the cloud itself has counted.

@@ -99,13 +99,7 @@ impl Engine {
     pub fn terminate(&self, id: &str) -> Result<(), WorldError> {
         let mut living = self.lock();
         living.world.terminate(id, now_ms())?;
-        if let Some(spawner) = &self.spawner {
-            living.witness.killed_jobs += spawner.end_jobs(id);
-        }
-        if let Some(child) = living.children.remove(id) {
-            process::end(&child);
-            reap(child);
-        }
+        self.end(&mut living, id);
         Ok(())
     }
 
@@ -155,8 +149,12 @@ impl Engine {
 
     fn advance(&self, living: &mut Living) {
         for event in living.world.step(now_ms()) {
-            let WorldEvent::Running(id) = event;
-            self.start(living, &id);
+            match event {
+                WorldEvent::Running(id) => self.start(living, &id),
+                // Its agent would read it from the instance's metadata, which does not carry it.
+                WorldEvent::Notice(..) => {}
+                WorldEvent::Interrupted(id) => self.end(living, &id),
+            }
         }
         let ended: Vec<String> = living
             .children
@@ -175,11 +173,25 @@ impl Engine {
         }
     }
 
+    /// Ends what runs for an instance that has ended.
+    fn end(&self, living: &mut Living, id: &str) {
+        if let Some(spawner) = &self.spawner {
+            living.witness.killed_jobs += spawner.end_jobs(id);
+        }
+        if let Some(child) = living.children.remove(id) {
+            process::end(&child);
+            reap(child);
+        }
+    }
+
     fn start(&self, living: &mut Living, id: &str) {
         let Some(spawner) = &self.spawner else { return };
         let Some((instance, group, offering)) = living.world.instance(id) else {
             return;
         };
+        if !instance.joins {
+            return;
+        }
         match spawner.start(instance, group, offering) {
             Ok(child) => {
                 tracing::info!(instance = %id, group = %group.name, "instance runs");

@@ -6,7 +6,9 @@ use super::config::{CloudConfig, InstanceCommand};
 use crate::config::Problem;
 use crate::config::reader::{self, Section};
 use crate::config::values::any_text;
-use crate::world::{GroupSpec, MarketSpec, OfferingSpec, WindowSpec, WorldSpec};
+use crate::world::{
+    ApiSpec, GroupSpec, MarketSpec, OfferingSpec, TroubleSpec, WindowSpec, WorldSpec,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -144,6 +146,7 @@ fn group(section: &Section<'_>, lines: &mut BTreeMap<String, usize>) -> GroupSpe
         max: needed_count(section, "max", 0, "20"),
         owner: owner.unwrap_or_else(|| "drover".to_owned()),
         vars: texts(section, "vars"),
+        api: api(section, lines),
         offerings: section
             .sections("offering")
             .iter()
@@ -187,6 +190,44 @@ fn offering(section: &Section<'_>, lines: &mut BTreeMap<String, usize>) -> Offer
             .iter()
             .map(|section| window(section, lines))
             .collect(),
+        trouble: trouble(section, lines),
+    };
+    section.finish();
+    found
+}
+
+fn windows(
+    section: &Section<'_>,
+    key: &'static str,
+    lines: &mut BTreeMap<String, usize>,
+) -> Vec<WindowSpec> {
+    let all = section.sections(key);
+    all.iter().map(|section| window(section, lines)).collect()
+}
+
+fn api(group: &Section<'_>, lines: &mut BTreeMap<String, usize>) -> ApiSpec {
+    let section = group.section("api");
+    let found = ApiSpec {
+        away: windows(&section, "away", lines),
+        throttled: windows(&section, "throttled", lines),
+    };
+    section.finish();
+    found
+}
+
+fn trouble(offering: &Section<'_>, lines: &mut BTreeMap<String, usize>) -> TroubleSpec {
+    let section = offering.section("trouble");
+    let percent = |key| section.count(key, 0..=100).map_or(0, |at| at.value);
+    let number = |key| section.number(key, 0..=MOST).map(|at| at.value);
+    let found = TroubleSpec {
+        late_percent: percent("late_percent"),
+        late_ms: number("late_ms").unwrap_or(0),
+        never_joins_percent: percent("never_joins_percent"),
+        bad_image: windows(&section, "bad_image", lines),
+        shortage_percent: percent("shortage_percent"),
+        partial_percent: percent("partial_percent"),
+        interruption_ms: number("interruption_ms"),
+        notice_ms: number("notice_ms").unwrap_or(120_000),
     };
     section.finish();
     found
@@ -234,7 +275,8 @@ mod tests {
     #[test]
     fn the_document_names_every_key() {
         let text = "zzzzzzzzzz = 1\n[instance]\nzzzzzzzzzz = 1\n[[group]]\nzzzzzzzzzz = 1\n[[group.offering]]\n\
-                    zzzzzzzzzz = 1\n[[group.offering.shortage]]\nzzzzzzzzzz = 1\n";
+                    zzzzzzzzzz = 1\n[[group.offering.shortage]]\nzzzzzzzzzz = 1\n[group.offering.trouble]\nzzzzzzzzzz = 1\n\
+                    [group.api]\nzzzzzzzzzz = 1\n";
         let problems = cloud(text).expect_err("unknown keys");
         let known: Vec<&str> = problems
             .iter()

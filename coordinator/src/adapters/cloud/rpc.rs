@@ -206,5 +206,7 @@ fn status(error: &WorldError) -> Status {
             Status::not_found(text)
         }
         WorldError::TokenMismatch => Status::already_exists(text),
+        WorldError::Away(_) => Status::unavailable(text),
+        WorldError::Throttled(_) => Status::resource_exhausted(text),
     }
 }

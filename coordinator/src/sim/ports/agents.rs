@@ -41,10 +41,16 @@ impl AgentLink for Agents {
     }
 
     fn notices(&self) -> Vec<AgentNotice> {
-        Vec::new()
+        self.stage.lock().notices.clone()
     }
 
-    fn settle_notices(&self, _: &[(NodeId, String)]) {}
+    fn settle_notices(&self, settled: &[(NodeId, String)]) {
+        let mut stage = self.stage.lock();
+        stage.notices.retain(|told| {
+            let is = |(node, id): &(NodeId, String)| *node == told.node && *id == told.notice.id;
+            !settled.iter().any(is)
+        });
+    }
 
     fn desire(&self, node: &NodeId, order: OrderRecord) {
         let mut stage = self.stage.lock();

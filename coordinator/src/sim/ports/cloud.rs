@@ -7,7 +7,7 @@ use crate::ports::actuate::{
     ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
     ProviderFailure, Way,
 };
-use crate::world::{Ask, GroupSpec, MarketSpec, OfferingSpec};
+use crate::world::{ApiTrouble, Ask, GroupSpec, MarketSpec, OfferingSpec};
 use async_trait::async_trait;
 use drover_core::model::{
     FailureKind, InstanceId, Market, MicroUsd, Millis, Offering, OfferingId, PoolId, PoolKind,
@@ -55,11 +55,27 @@ fn group_of<'s>(stage: &'s Stage, pool: &Pool) -> Result<&'s GroupSpec, ActuateE
     found.ok_or_else(|| config(format!("the simulated cloud has no group {}", pool.group)))
 }
 
+/// Why the pool's API gives no answer now.
+fn unanswered(stage: &Stage, pool: &Pool) -> Option<ActuateError> {
+    let (kind, code) = match stage.world.api_trouble(&pool.group, stage.now.0)? {
+        ApiTrouble::Away => (FailureKind::Transient, "ServiceUnavailable"),
+        ApiTrouble::Throttled => (FailureKind::Throttle, "RequestLimitExceeded"),
+    };
+    Some(ActuateError {
+        kind,
+        code: code.to_owned(),
+        message: format!("{code}: the API of group {}", pool.group),
+    })
+}
+
 fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
     let pool = stage
         .pools
         .get(pool)
         .ok_or_else(|| config(format!("{pool} is not a sim pool")))?;
+    if let Some(error) = unanswered(stage, pool) {
+        return Err(error);
+    }
     let group = group_of(stage, pool)?;
     let offerings: Vec<Offering> = group.offerings.iter().map(|o| offered(pool, o)).collect();
     let shown = |at: usize| {
@@ -112,6 +128,9 @@ fn launch(stage: &mut Stage, order: &LaunchOrder) -> Result<LaunchOutcome, Actua
         .pools
         .get(&order.pool)
         .ok_or_else(|| config(format!("{} is not a sim pool", order.pool)))?;
+    if let Some(error) = unanswered(stage, pool) {
+        return Err(error);
+    }
     let group = group_of(stage, pool)?;
     let wanted = group.offerings.iter();
     let offering = wanted
@@ -199,6 +218,10 @@ impl Actuator for Cloud {
         let Some(&at) = stage.by_instance.get(instance.as_str()) else {
             return Ok(());
         };
+        let pool = stage.pools.get(&stage.nodes[at].pool);
+        if let Some(error) = pool.and_then(|pool| unanswered(&stage, pool)) {
+            return Err(error);
+        }
         let killed = stage.end_node(at, "its node was told to leave");
         if !killed.is_empty() {
             let what = format!("{instance} was ended with {} jobs on it", killed.len());
