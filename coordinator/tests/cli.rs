@@ -613,6 +613,22 @@ fn a_saved_input_plans_to_the_same_bytes_without_a_coordinator() {
         ran.stdout.contains("request/job-7") && ran.stdout.contains("UNPLACED"),
         "{ran:?}"
     );
+    let ran = drover(
+        home.path(),
+        "plan --from 0001.input.json --redact --save hidden.json",
+    );
+    assert!(
+        ran.stdout.contains("request/n0-request") && !ran.stdout.contains("job-7"),
+        "{ran:?}"
+    );
+    let hidden = std::fs::read_to_string(home.path().join("hidden.json")).expect("saved");
+    assert!(
+        hidden.contains("n0-request") && !hidden.contains("job-7"),
+        "{hidden}"
+    );
+    bench.stdout("plan --redact --save hidden.json");
+    let asked = std::fs::read_to_string(bench.home.path().join("hidden.json")).expect("saved");
+    assert_eq!(asked, hidden);
     std::fs::write(home.path().join("bad.json"), b"{\"version\": 99}").expect("file");
     let ran = drover(home.path(), "plan --from bad.json");
     assert_eq!(ran.code, 1, "{ran:?}");

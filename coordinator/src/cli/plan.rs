@@ -21,8 +21,12 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Plan from a saved input, without a coordinator: the same bytes on every machine and day.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["fresh", "save"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "fresh")]
     from: Option<PathBuf>,
+    /// Replace the names that people chose (nodes, pools, teams, labels, messages) by pseudonyms in what is saved and
+    /// shown; the plan is the same but for them.
+    #[arg(long)]
+    redact: bool,
 }
 
 /// Runs the verb.
@@ -30,12 +34,11 @@ pub struct Args {
 /// # Errors
 /// Files that cannot be read or written, what the coordinator refused, or that none answers.
 pub async fn run(globals: &Globals, out: Out, args: Args) -> Result<(), CliError> {
-    if let Some(path) = args.from {
-        let bytes = std::fs::read(&path).map_err(|error| CliError::file("read", &path, &error))?;
+    if let Some(path) = &args.from {
+        let bytes = std::fs::read(path).map_err(|error| CliError::file("read", path, &error))?;
         let input = planner::from_input_bytes(&bytes)
             .map_err(|error| CliError::Failed(format!("{}: {error}", path.display())))?;
-        let planned = planner::plan(&input);
-        return show(out, &planner::to_bytes(&planned), planned, input);
+        return replay(out, &args, input);
     }
     let mut admin = connect::admin(globals).await?;
     let ask = admin.ask(v1::PlanRequest { fresh: args.fresh });
@@ -47,15 +50,37 @@ pub async fn run(globals: &Globals, out: Out, args: Args) -> Result<(), CliError
     };
     let input =
         planner::from_input_bytes(&reply.input_json).map_err(|e| strange("plan input", &e))?;
-    let planned = serde_json::from_slice(&reply.plan_json).map_err(|e| strange("plan", &e))?;
-    if let Some(path) = &args.save {
-        context::write_private(path, &reply.input_json)?;
-        say(&format!(
-            "input saved; `drover plan --from {}` plans it again",
-            path.display()
-        ));
+    if args.redact {
+        return replay(out, &args, input);
     }
+    let planned = serde_json::from_slice(&reply.plan_json).map_err(|e| strange("plan", &e))?;
+    save(&args, &reply.input_json)?;
     show(out, &reply.plan_json, planned, input)
+}
+
+/// Plans an input here: one from a file, or one whose names are to be hidden.
+fn replay(out: Out, args: &Args, input: PlanInput) -> Result<(), CliError> {
+    let input = if args.redact {
+        planner::redact(&input)
+    } else {
+        input
+    };
+    save(args, &planner::to_bytes(&input))?;
+    let planned = planner::plan(&input);
+    show(out, &planner::to_bytes(&planned), planned, input)
+}
+
+fn save(args: &Args, bytes: &[u8]) -> Result<(), CliError> {
+    let Some(path) = &args.save else {
+        return Ok(());
+    };
+    context::write_private(path, bytes)?;
+    say(&format!(
+        "input saved{}; `drover plan --from {}` plans it again",
+        if args.redact { " without names" } else { "" },
+        path.display()
+    ));
+    Ok(())
 }
 
 fn show(out: Out, bytes: &[u8], planned: Planned, input: PlanInput) -> Result<(), CliError> {

@@ -6,6 +6,7 @@ mod random;
 mod redact;
 mod removals;
 mod script;
+mod words;
 
 macro_rules! cases {
     ($($name:ident => $file:literal,)*) => {$(
@@ -36,6 +37,8 @@ cases! {
     sc_47_hold_over => "sc_47_over",
     sc_47_placed_by_a_scheduler => "sc_47_scheduler",
     sc_50_quota_of_twenty_nine => "sc_50",
+    sc_51_the_record_goes_last => "sc_51",
+    sc_52_system_pods_are_furniture => "sc_52",
     sc_53_uncordon_before_launching => "sc_53",
     sc_55_say_why => "sc_55",
     sc_57_count_the_coming_ones_once => "sc_57",

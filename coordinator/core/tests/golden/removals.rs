@@ -138,3 +138,37 @@ fn worn_seeds_that_once_failed() {
         holds(seed);
     }
 }
+
+#[test]
+fn sc_50_fifteen_cycles_to_empty_a_pool_of_twenty() {
+    let mut input = crate::fleet::default_fleet();
+    for n in 1..=20 {
+        let mut node = crate::fleet::node(&input, &format!("g5-{n:02}"), "g5");
+        node.busy = Busy::Idle {
+            since: UnixMs(input.now.0 - 3_600_000),
+        };
+        input.nodes.push(node);
+    }
+    input.nodes.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut batches = Vec::new();
+    loop {
+        let planned = planner::plan(&input);
+        let gone: Vec<_> = planned
+            .plan
+            .actions
+            .iter()
+            .filter_map(|a| match a {
+                Action::Drain { node, .. } => Some(node.clone()),
+                _ => None,
+            })
+            .collect();
+        if gone.is_empty() {
+            break;
+        }
+        batches.push(gone.len());
+        input.nodes.retain(|n| !gone.contains(&n.id));
+    }
+    let wanted: Vec<usize> = [vec![2; 5], vec![1; 10]].concat();
+    assert_eq!(batches, wanted);
+    assert_eq!(input.nodes.len(), 4, "the desk stays");
+}

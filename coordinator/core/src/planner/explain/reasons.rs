@@ -69,7 +69,7 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
         Reason::NotThere => "leaving, gone or off".to_owned(),
         Reason::ModeForbids { mode } => mode_text(*mode).to_owned(),
         Reason::Stopped { stop } => render_stop(stop),
-        Reason::NotRemovable => "cannot be removed".to_owned(),
+        Reason::NotRemovable => "stays: its pool has no way to remove nodes".to_owned(),
         Reason::AtMaximum { pool, max } => format!("{pool} is at its maximum of {max}"),
         Reason::OverBudget { what } => format!("the fleet's limit of {what} is reached"),
         Reason::OutOfCapacity {
