@@ -9,6 +9,7 @@ mod check;
 mod choose;
 mod coming;
 mod could;
+mod deadline;
 mod explain;
 mod file;
 mod fit;
@@ -20,6 +21,7 @@ mod matching;
 mod near;
 mod offers;
 mod packing;
+mod patience;
 mod redact;
 mod report;
 mod shrink;
@@ -28,6 +30,7 @@ mod state;
 mod stay;
 mod supply;
 mod targets;
+mod teams;
 mod trial;
 mod why;
 mod why_fleet;
@@ -54,18 +57,25 @@ pub fn propose(input: &PlanInput) -> Planned {
     let levels = levels(&work);
     // First for what may really be changed; what stays without is then planned for observed pools, into `would`.
     let mut gangs = gangs::Gangs::default();
+    let mut ends = patience::Ends::new(&work);
     for would in [false, true] {
         for level in &levels {
-            gangs.place(&mut work, &level.gangs, would);
+            gangs.place(&mut work, &level.gangs, &mut ends, would);
             for &class in &level.singles {
-                fit::fit_class(&mut work, class, would);
+                teams::fit(&mut work, class, would);
             }
-            grow::grow(&mut work, &level.singles, would);
-            fill_holes(&mut work, &level.singles, would);
+            let waits = ends.wait(&mut work, &level.singles);
+            teams::grow(&mut work, &level.singles, &waits, would);
+            fill_holes(&mut work, &level.singles, &mut ends, would);
             gangs.extend(&mut work, &level.gangs, would);
+            if !would {
+                teams::leftover(&mut work, &level.singles);
+            }
         }
     }
     gangs::say_parts(&gangs, &mut work);
+    deadline::say(&mut work);
+    teams::say(&mut work);
     headroom::keep(&mut work);
     near::note(&mut work);
     targets::stand(&mut work);
@@ -74,7 +84,7 @@ pub fn propose(input: &PlanInput) -> Planned {
 }
 
 /// Units without GPUs for which nothing could be opened go into the holes of nodes with GPUs after all.
-fn fill_holes(work: &mut Work<'_>, singles: &[usize], would: bool) {
+fn fill_holes(work: &mut Work<'_>, singles: &[usize], ends: &mut patience::Ends, would: bool) {
     let without = |c: &usize| work.plain[*c] && work.open[*c] > 0;
     let left: Vec<usize> = singles.iter().copied().filter(without).collect();
     if left.is_empty() {
@@ -82,10 +92,11 @@ fn fill_holes(work: &mut Work<'_>, singles: &[usize], would: bool) {
     }
     work.choose.last_resort = true;
     for &class in &left {
-        fit::fit_class(work, class, would);
+        teams::fit(work, class, would);
     }
     if !work.groups.is_empty() && left.iter().any(|c| work.open[*c] > 0) {
-        grow::grow(work, &left, would);
+        let waits = ends.wait(work, &left);
+        teams::grow(work, &left, &waits, would);
     }
     work.choose.last_resort = false;
 }

@@ -4,6 +4,7 @@
 //! `matching` (what a label rule means).
 
 mod actions;
+mod budgets;
 mod cheapest;
 mod facts;
 mod near;
@@ -18,7 +19,7 @@ use crate::model::{
 use facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of the invariants, as in DESIGN 3, and of two habits of DESIGN 9.
+/// Names of the invariants, as in DESIGN 3, of two habits of DESIGN 9, and of what demand states.
 pub(super) mod names {
     pub const I1: &str = "I1 no_job_killed";
     pub const I3: &str = "I3 never_beyond_limits";
@@ -33,6 +34,7 @@ pub(super) mod names {
     pub const I13: &str = "I13 idle_needs_witnesses";
     pub const MODE: &str = "pool mode";
     pub const STOP: &str = "pool stopped";
+    pub const DEADLINE: &str = "deadline";
 }
 
 /// What is at fault.
@@ -63,6 +65,7 @@ pub fn violations(input: &PlanInput, planned: &Planned) -> Vec<Violation> {
     let facts = Facts::new(input, planned);
     let mut found = runs::check(&facts);
     found.extend(actions::check(&facts));
+    found.extend(budgets::check(&facts));
     found.extend(report(input, planned));
     found
 }

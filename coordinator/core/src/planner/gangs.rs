@@ -9,6 +9,8 @@ mod extras;
 mod hold;
 mod look;
 mod map;
+mod tries;
+mod wait;
 mod ways;
 
 pub(super) use domain::{Domain, name};
@@ -16,15 +18,15 @@ pub(super) use extras::say_parts;
 pub(super) use hold::{holding, kept};
 
 use super::could::{Could, could_ever};
-use super::grow::{self, Packing};
+use super::patience::Ends;
 use super::state::Work;
-use super::supply::Tier;
-use crate::model::{Constraints, Gang, Locality, Resources};
+use crate::model::{Constraints, Gang, Locality, Resources, UnixMs};
 use domain::homes;
 use look::{Log, Look};
 use map::Map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use tries::{afford, apply};
 use ways::{Ask, Ways};
 
 /// What one planning run remembers of its gangs.
@@ -36,13 +38,14 @@ pub(super) struct Gangs {
     whole: BTreeMap<usize, Domain>,
 }
 
-/// One way to place a gang.
-struct Try {
-    domain: Domain,
-    fits: Vec<(usize, u32)>,
-    fitted: u32,
-    packing: Option<Packing>,
-    placed: u32,
+/// A gang whose turn it is.
+struct Who<'g> {
+    class: usize,
+    gang: &'g Gang,
+    /// Units that must be placed.
+    need: u32,
+    /// Where its assigned units are; empty: nowhere yet.
+    home: &'g BTreeSet<Domain>,
 }
 
 /// What gangs of one run share: they are alike in the thousands.
@@ -58,13 +61,14 @@ struct Round<'a> {
     failed: Vec<Option<(u32, Short)>>,
 }
 
-/// Alike in all that decides where units may go. The last part keeps those apart that count their own units per node.
+/// Alike in all that decides where units may go. Those that rules between units touch are apart.
 type Kind<'a> = (
     Locality,
     &'a Resources,
     bool,
     &'a Constraints,
     Option<usize>,
+    Option<UnixMs>,
 );
 
 /// Most units that could be had, and where.
@@ -90,13 +94,14 @@ impl<'a> Round<'a> {
     /// The kind of a gang; its map and its look are there and up to date afterwards.
     fn kind(&mut self, work: &Work<'a>, class: usize, locality: Locality) -> usize {
         let unit = &work.input.classes[class];
-        let own = (unit.constraints.max_per_node > 0).then_some(class);
+        let own = work.near.touches(class).then_some(class);
         let key = (
             locality,
             &unit.unit,
             unit.whole_node,
             &unit.constraints,
             own,
+            unit.deadline,
         );
         let next = self.kinds.len();
         let kind = *self.kinds.entry(key).or_insert(next);
@@ -139,7 +144,7 @@ impl<'a> Round<'a> {
 impl Gangs {
     /// Places the minimum of gangs, in the order given (age, index), on real supply or, in the second phase, wholly in
     /// observed pools.
-    pub fn place(&mut self, work: &mut Work<'_>, gangs: &[usize], would: bool) {
+    pub fn place(&mut self, work: &mut Work<'_>, gangs: &[usize], ends: &mut Ends, would: bool) {
         let mut round = Round::new(work, would);
         for &class in gangs {
             let input = work.input;
@@ -147,7 +152,7 @@ impl Gangs {
                 continue;
             };
             let need = gang.min.saturating_sub(gang.assigned);
-            if work.open[class] == 0 || self.whole.contains_key(&class) {
+            if work.open[class] == 0 || self.whole.contains_key(&class) || ends.waits(class) {
                 continue;
             }
             let home = homes(work, class, gang);
@@ -155,7 +160,13 @@ impl Gangs {
                 self.since_before(work, &mut round, class, gang, &home);
                 continue;
             }
-            self.one(work, &mut round, class, gang, need.max(1), &home);
+            let who = Who {
+                class,
+                gang,
+                need: need.max(1),
+                home: &home,
+            };
+            self.one(work, &mut round, &who, ends);
         }
     }
 
@@ -163,11 +174,15 @@ impl Gangs {
         &mut self,
         work: &mut Work<'a>,
         round: &mut Round<'a>,
-        class: usize,
-        gang: &Gang,
-        need: u32,
-        home: &BTreeSet<Domain>,
+        who: &Who<'_>,
+        ends: &mut Ends,
     ) {
+        let Who {
+            class,
+            gang,
+            need,
+            home,
+        } = *who;
         let kind = round.kind(work, class, gang.locality);
         let would = round.would;
         // Nothing is freed within a round: what could not be had for one cannot be had for another.
@@ -176,21 +191,35 @@ impl Gangs {
             .filter(|(least, _)| home.is_empty() && *least <= need)
             .map(|(_, short)| short.clone());
         let open = work.open[class];
+        let ledger = work.ledger.clone();
         let ask = Ask {
             class,
             need,
             want: need.min(open),
             reach: open,
             would,
-            ledger: &work.ledger.clone(),
+            ledger: &ledger,
         };
-        let best = match (&known, round.ways(work, kind, ask, home)) {
-            (None, Some(ways)) => ways.whole(need, |_| true),
-            _ => None,
+        let best = match &known {
+            None => afford(work, round, kind, ask, home),
+            Some(_) => Ok(None),
+        };
+        let best = match best {
+            Ok(best) => best,
+            Err(reason) => {
+                // Nothing is held for what its team may not pay.
+                work.note(class, reason);
+                hold::give_up(work, who);
+                return;
+            }
         };
         if let Some(best) = best {
+            let grows = best.placed > best.fitted;
+            if grows && !would && self.waits(work, round, who, kind, ends) {
+                return;
+            }
             let confirmed = best.confirmed(work);
-            apply(work, &mut round.log, class, &best);
+            apply(work, round, class, &best);
             if !confirmed && !would && home.is_empty() {
                 let since = gang.holding_since;
                 self.insure(work, round, (class, kind), &best.domain, since);
@@ -198,7 +227,7 @@ impl Gangs {
             self.whole.insert(class, best.domain);
             return;
         }
-        if would {
+        if would || self.waits(work, round, who, kind, ends) {
             return;
         }
         let ever = round.ever(work, kind, class);
@@ -225,43 +254,5 @@ impl Gangs {
             again,
         };
         self.short(work, round, &case);
-    }
-}
-
-impl Try {
-    /// All of it is on nodes that take work or that we cordoned ourselves.
-    fn confirmed(&self, work: &Work<'_>) -> bool {
-        let there = |(b, _): &(usize, u32)| work.bins[*b].tier != Tier::Coming;
-        self.placed == self.fitted && self.fits.iter().all(there)
-    }
-}
-
-/// Less is better: units short, cost, new nodes, existing nodes used late.
-fn rating(work: &Work<'_>, t: &Try, want: u32) -> (u32, u64, u32, usize) {
-    let (cost, nodes) = t.packing.as_ref().map_or((0, 0), |p| p.opened(work));
-    let short = want - t.placed.min(want);
-    (short, cost, nodes, late(work, &t.fits))
-}
-
-/// How late in the order of use (I12) the last of these nodes stands.
-fn late(work: &Work<'_>, fits: &[(usize, u32)]) -> usize {
-    let tiers = fits.iter().map(|(b, _)| work.bins[*b].tier as usize);
-    tiers.max().unwrap_or(0)
-}
-
-fn apply(work: &mut Work<'_>, log: &mut Log, class: usize, t: &Try) {
-    for (b, n) in &t.fits {
-        work.take(class, *b, *n, false);
-        log.took(*b);
-    }
-    work.forget_full(t.fits.len());
-    work.open[class] -= t.fitted;
-    if let Some(packing) = &t.packing {
-        let rest = work.open[class];
-        for group in packing.groups.iter().filter(|g| g.units(class) > 0) {
-            log.grew(group.offer);
-        }
-        grow::commit(work, &[class], packing.clone());
-        work.open[class] = rest - (t.placed - t.fitted);
     }
 }

@@ -27,13 +27,6 @@ pub(super) fn size_key(class: &Class) -> Reverse<(bool, u32, u32, u64, u64)> {
     ))
 }
 
-/// Opens nodes for the classes in `order` (largest first). `would`: only observed pools, else only real ones.
-pub(super) fn grow(work: &mut Work<'_>, order: &[usize], would: bool) {
-    let left: Vec<u32> = order.iter().map(|c| work.open[*c]).collect();
-    let packing = attempt(work, order, left, &work.ledger, &|_, o| o.would == would);
-    commit(work, order, packing);
-}
-
 /// The better packing of `left` units per entry of `order`, on a ledger of the caller's; changes nothing.
 pub(super) fn attempt(
     work: &Work<'_>,

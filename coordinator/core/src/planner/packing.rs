@@ -52,7 +52,9 @@ pub(super) struct Context<'w, 'a> {
 /// May nodes of the offer be opened for units of the class? Units without GPUs open no nodes with GPUs while the fleet
 /// has an offering without that could serve them, full or not (SC-79): they may still fill holes of those that cannot leave, and as a last resort of all (`choose`).
 pub(super) fn may_open(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> bool {
-    work.matches(class, offer.kind) && !(work.plain[class] && offer.size.gpus > 0)
+    work.matches(class, offer.kind)
+        && work.in_time(class, offer.boot)
+        && !(work.plain[class] && offer.size.gpus > 0)
 }
 
 /// Units on one empty node of an offer, by its size.

@@ -220,6 +220,18 @@ impl Free {
         }
     }
 
+    /// Takes back room of whole GPUs.
+    pub fn give(&mut self, more: &Self) {
+        let (have, back) = (&mut self.size, &more.size);
+        have.cpu = have.cpu.saturating_add(back.cpu);
+        have.memory = have.memory.saturating_add(back.memory);
+        have.gpus = have.gpus.saturating_add(back.gpus);
+        let mine = have.few.iter_mut().chain(&mut have.more);
+        for (have, back) in mine.zip(back.few.iter().chain(&back.more)) {
+            *have = have.saturating_add(*back);
+        }
+    }
+
     /// No room at all.
     pub fn clear(&mut self) {
         *self = Self::default();

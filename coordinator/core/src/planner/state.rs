@@ -10,8 +10,11 @@ use super::near::{Content, Near, Site, Tally};
 use super::offers::Offer;
 use super::size::{Free, Names, Size};
 use super::stay::Stays;
-use super::supply::Bin;
-use crate::model::{Demanded, PlanInput, PoolId, Reason, RequestName, Resources, Source};
+use super::supply::{At, Bin, Tier};
+use super::teams::Teams;
+use crate::model::{
+    Demanded, Millis, PlanInput, PoolId, Reason, RequestName, Resources, Source,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Units of a class on one node, or on each node of a group.
@@ -117,6 +120,8 @@ pub(super) struct Work<'a> {
     taken: usize,
     pub offers: Vec<Offer<'a>>,
     pub ledger: Ledger,
+    /// What teams with a budget use.
+    pub teams: Teams<'a>,
     pub groups: Vec<Group>,
     /// Nodes for headroom per offer, and the units that they take.
     pub headroom: BTreeMap<usize, (u32, u32)>,
@@ -190,6 +195,30 @@ impl Work<'_> {
             || self.unusable.contains_key(&class)
     }
 
+    /// Would a node that is ready after so many milliseconds be in time for the class?
+    pub fn in_time(&self, class: usize, boot: u64) -> bool {
+        let deadline = self.input.classes[class].deadline;
+        deadline.is_none_or(|d| self.input.now.after(Millis(boot)) <= d)
+    }
+
+    /// The bin comes, and is expected after the class's deadline.
+    fn comes_late(&self, class: usize, bin: &Bin) -> bool {
+        let (Some(deadline), Tier::Coming) = (self.input.classes[class].deadline, bin.tier) else {
+            return false;
+        };
+        let At::Coming(launch, _) = bin.at else {
+            return false;
+        };
+        let launch = &self.input.launches[launch];
+        let offerings = bin.pool.map(|p| &self.input.pools[p].offerings);
+        let mut all = offerings.into_iter().flatten();
+        let offering = all.find(|o| o.id == launch.offering);
+        let ready = launch
+            .asked
+            .after(offering.map_or(Millis::ZERO, |o| o.boot));
+        ready.max(self.input.now) > deadline
+    }
+
     /// Weight of the class's preferences about labels that places of the kind fulfil.
     pub fn weight(&self, class: usize, kind: usize) -> u32 {
         self.weights.get(&class).map_or(0, |all| all[kind])
@@ -206,7 +235,7 @@ impl Work<'_> {
             return self.room(class, bin);
         }
         let b = &self.bins[bin];
-        if !self.matches(class, b.kind) {
+        if !self.matches(class, b.kind) || self.comes_late(class, b) {
             return 0;
         }
         b.fits(&self.units[class], self.input.classes[class].whole_node)
@@ -214,7 +243,7 @@ impl Work<'_> {
 
     /// The same with other counts, or for a bin that is not the run's.
     pub fn room_by(&self, tally: &Tally, class: usize, bin: &Bin) -> u32 {
-        if !self.matches(class, bin.kind) {
+        if !self.matches(class, bin.kind) || self.comes_late(class, bin) {
             return 0;
         }
         let fits = bin.fits(&self.units[class], self.input.classes[class].whole_node);
@@ -240,6 +269,8 @@ impl Work<'_> {
             b.held.push((class, units));
             return;
         }
+        self.book_bin(class, bin, units);
+        let b = &mut self.bins[bin];
         self.step += 1;
         b.placed.push(Put {
             class,
@@ -270,7 +301,8 @@ impl Work<'_> {
     /// units may come to allow.
     pub fn room_in(&self, class: usize, group: &Group) -> u32 {
         if self.near.may_widen(class) {
-            let matches = self.matches(class, self.offers[group.offer].kind);
+            let offer = &self.offers[group.offer];
+            let matches = self.matches(class, offer.kind) && self.in_time(class, offer.boot);
             let each = group.free.times(&self.units[class]);
             let open = matches
                 && !group.whole
@@ -288,9 +320,10 @@ impl Work<'_> {
 
     /// With other counts: on each node, and on all of them together.
     pub fn room_in_by(&self, tally: &Tally, class: usize, group: &Group) -> (u32, u32) {
-        let kind = self.offers[group.offer].kind;
+        let Offer { kind, boot, .. } = self.offers[group.offer];
         let whole = group.whole || self.input.classes[class].whole_node;
-        if whole || !self.matches(class, kind) || self.kept_out_of_new(class, group.offer) {
+        let matches = self.matches(class, kind) && self.in_time(class, boot);
+        if whole || !matches || self.kept_out_of_new(class, group.offer) {
             return (0, 0);
         }
         let fits = group.free.times(&self.units[class]);

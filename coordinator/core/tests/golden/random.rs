@@ -3,7 +3,7 @@
 
 use crate::fleet;
 use drover_core::model::{
-    Action, Busy, Constraints, Cordon, DrainInfo, FailureKind, Gang, Headroom, HostPort,
+    Action, Budget, Busy, Constraints, Cordon, DrainInfo, FailureKind, Gang, Headroom, HostPort,
     LaunchInFlight, Lifecycle, Locality, MemoryEntry, MicroUsd, Millis, Mode, Near, Operator,
     PlanInput, PoolKind, Preferred, PreferredNear, Quota, Requirement, Reserved, Resources,
     Running, Selector, Source, Spread, Steering, Stop, UnixMs,
@@ -11,6 +11,7 @@ use drover_core::model::{
 use drover_core::planner;
 use proptest::prelude::*;
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A small generator of our own, so that one seed is one input.
 pub struct Dice(pub u64);
@@ -168,6 +169,15 @@ pub fn any_fleet(seed: u64) -> PlanInput {
     if d.one_in(3) {
         input.policy.max_gpus = Some(d.small(200));
     }
+    for team in ["a", "b"] {
+        if d.one_in(3) {
+            let limit = Budget {
+                max_cost: d.one_in(2).then(|| MicroUsd(d.below(100_000_000))),
+                max_gpus: d.one_in(2).then(|| d.small(60)),
+            };
+            input.policy.teams.insert(team.to_owned(), limit);
+        }
+    }
     for h in 0..d.below(3) {
         let mut constraints = Constraints::default();
         if d.one_in(3) {
@@ -253,6 +263,22 @@ fn nodes(d: &mut Dice, more: &mut Dice, input: &mut PlanInput) {
                 gpus: d.small(9),
                 ..node.allocatable.clone()
             };
+        }
+        if d.one_in(3) && node.used.gpus > 0 {
+            node.workloads.push(Running {
+                count: node.used.gpus,
+                unit: fleet::size(1, 1, 1),
+                labels: BTreeMap::new(),
+                namespace: String::new(),
+                team: d.pick(&["a", "b", ""]).to_string(),
+                host_ports: BTreeSet::new(),
+                anti_affinity: Vec::new(),
+                started: None,
+                ends: d
+                    .one_in(2)
+                    .then(|| UnixMs(input.now.0 + d.below(60) * 60_000)),
+                movable: false,
+            });
         }
         if d.one_in(10) {
             let amount = fleet::size(1, 1, 1);
@@ -408,6 +434,13 @@ fn classes(d: &mut Dice, more: &mut Dice, input: &mut PlanInput) {
         }
         class.priority = i32::try_from(d.below(3)).unwrap() - 1;
         class.whole_node = d.one_in(6);
+        class.team = d.pick(&["a", "b", ""]).to_string();
+        if d.one_in(4) {
+            class.max_wait = Some(Millis::minutes(d.below(120)));
+        }
+        if d.one_in(6) {
+            class.deadline = Some(UnixMs(input.now.0 + d.below(10) * 60_000));
+        }
         if d.one_in(3) {
             class.source = Source::Request(format!("req-{c}").as_str().into());
         }
@@ -534,7 +567,15 @@ proptest! {
 /// Seeds that once failed.
 #[test]
 fn seeds_that_once_failed() {
-    for seed in [13, 21, 279, 940, 9_783_666_794_142_918_260] {
+    for seed in [
+        13,
+        21,
+        279,
+        940,
+        9_783_666_794_142_918_260,
+        10_977_203_225_208_376_314,
+        14_164_965_086_442_420_948,
+    ] {
         holds(seed);
     }
 }

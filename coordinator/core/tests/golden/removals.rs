@@ -111,7 +111,7 @@ proptest! {
 #[test]
 fn worn_fleets_do_move_work_and_replace_old_nodes() {
     let (mut moved, mut expired, mut surplus) = (0, 0, 0);
-    for seed in 0..500 {
+    for seed in 0..900 {
         for action in planner::plan(&worn_fleet(seed)).plan.actions {
             if let Action::Drain { reason, how, .. } = action {
                 moved += u32::from(how == Emptying::Evict);

@@ -4,6 +4,7 @@
 
 use super::domain::{domain_of, name};
 use super::hold::{Case, take};
+use super::tries::{Try, too_dear};
 use super::ways::Ask;
 use super::{Domain, Gangs, Round};
 use crate::model::{Gang, Reason, Source, UnixMs};
@@ -44,7 +45,10 @@ impl Gangs {
         let best = round
             .ways(work, case.kind, ask, &anywhere)
             .and_then(|ways| ways.whole(least, free));
-        let Some(best) = best else { return false };
+        let paid = |t: &Try| too_dear(work, class, t).is_none();
+        let Some(best) = best.filter(paid) else {
+            return false;
+        };
         let place = name(work, &best.domain);
         if over || best.confirmed(work) {
             // Nobody else takes it before the gang does, in the next plan.
@@ -55,6 +59,9 @@ impl Gangs {
             return true;
         }
         take(work, round, class, &best.fits);
+        if let Some(packing) = &best.packing {
+            work.book_packing(class, packing);
+        }
         for (offer, nodes) in best.packing.iter().flat_map(Packing::offers) {
             work.ledger.take(&work.offers, offer, nodes);
             let asked = work

@@ -2,8 +2,9 @@
 //! after the single classes of the same priority. Called by `plan`, per priority.
 
 use super::domain::Domain;
+use super::tries::{afford, apply};
 use super::ways::Ask;
-use super::{Gangs, Round, apply};
+use super::{Gangs, Round};
 use crate::model::Reason;
 use crate::planner::state::Work;
 use std::collections::BTreeSet;
@@ -32,11 +33,20 @@ impl Gangs {
                 ledger: &work.ledger.clone(),
             };
             let home = BTreeSet::from([domain.clone()]);
-            let best = round
-                .ways(work, kind, ask, &home)
-                .and_then(|ways| ways.whole(1, |_| true));
+            // Half as many until its team may pay.
+            let mut want = open;
+            let best = loop {
+                match afford(work, &round, kind, Ask { want, ..ask }, &home) {
+                    Ok(best) => break best,
+                    Err(reason) => work.hold_back(*class, reason),
+                }
+                want /= 2;
+                if want == 0 {
+                    break None;
+                }
+            };
             if let Some(best) = best {
-                apply(work, &mut round.log, *class, &best);
+                apply(work, &mut round, *class, &best);
             }
         }
     }

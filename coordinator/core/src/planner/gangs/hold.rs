@@ -3,7 +3,7 @@
 //! never be whole, and nothing beyond the hold time.
 
 use super::ways::Ask;
-use super::{Domain, Gangs, Round, Short, name};
+use super::{Domain, Gangs, Round, Short, Who, name};
 use crate::model::{Gang, Reason, Source, UnixMs};
 use crate::planner::could::Could;
 use crate::planner::grow::Packing;
@@ -25,14 +25,6 @@ pub(super) struct Case<'g> {
     pub ever: Rc<Could>,
     /// One like it could not be whole either: nothing more is asked for it.
     pub again: bool,
-}
-
-impl Case<'_> {
-    /// Since when it holds, if that is for too long.
-    fn over(&self, now: UnixMs) -> Option<UnixMs> {
-        let since = self.gang.holding_since;
-        since.filter(|since| now >= since.after(self.gang.hold))
-    }
 }
 
 impl Gangs {
@@ -69,7 +61,7 @@ impl Gangs {
                 place: case.short.place.clone(),
             },
         );
-        let over = case.over(input.now);
+        let over = over(gang, input.now);
         // Its part is given up for a whole elsewhere, or because its time is over.
         if let (Source::Request(request), true) = (source, gang.assigned > 0) {
             if self.elsewhere(work, round, case, over.is_some()) {
@@ -91,7 +83,7 @@ impl Gangs {
 
     /// Holds what there is in the domain it can hope for: most that exists or comes, of those where the rest may come
     /// later.
-    fn hold<'a>(
+    pub(super) fn hold<'a>(
         &mut self,
         work: &mut Work<'a>,
         round: &mut Round<'a>,
@@ -175,6 +167,25 @@ impl Gangs {
         }
         Some(best.domain)
     }
+}
+
+/// A gang for which nothing may be asked: its part is lent once its hold time is over.
+pub(super) fn give_up(work: &mut Work<'_>, who: &Who<'_>) {
+    let over = over(who.gang, work.input.now);
+    let source = &work.input.classes[who.class].source;
+    if let (Some(since), Source::Request(request)) = (over, source)
+        && who.gang.assigned > 0
+    {
+        let reason = Reason::HoldOver { since };
+        work.releases.push((request.clone(), reason.clone()));
+        work.note(who.class, reason);
+    }
+}
+
+/// Since when a gang holds, if that is for too long.
+pub(super) fn over(gang: &Gang, now: UnixMs) -> Option<UnixMs> {
+    let since = gang.holding_since;
+    since.filter(|since| now >= since.after(gang.hold))
 }
 
 impl Case<'_> {

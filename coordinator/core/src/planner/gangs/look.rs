@@ -233,7 +233,10 @@ fn growing(work: &Work<'_>, map: &Map, class: usize, would: bool) -> Vec<Growing
         let suits = |o: &usize| {
             let offer = &work.offers[*o];
             let times = offer.times(unit);
-            (offer.would == would && work.matches(class, offer.kind) && times > 0)
+            (offer.would == would
+                && work.matches(class, offer.kind)
+                && work.in_time(class, offer.boot)
+                && times > 0)
                 .then_some((*o, times))
         };
         let offers: Vec<(usize, u32)> = at.offers.iter().filter_map(suits).collect();

@@ -4,7 +4,7 @@
 use super::domain::Domain;
 use super::look::{Growing, Look};
 use super::map::Map;
-use super::{Try, rating};
+use super::tries::{Try, rating};
 use crate::model::Locality;
 use crate::planner::grow::{self, Packing};
 use crate::planner::ledger::Ledger;

@@ -83,7 +83,9 @@ impl Context<'_, '_> {
             let allowed = if i == lead {
                 may_open(self.work, class, offer)
             } else {
-                self.work.matches(class, offer.kind) && !self.work.kept_out_of_new(class, at)
+                self.work.matches(class, offer.kind)
+                    && self.work.in_time(class, offer.boot)
+                    && !self.work.kept_out_of_new(class, at)
             };
             if p.left[i] == 0 || !allowed {
                 continue;

@@ -31,6 +31,9 @@ pub(super) fn twins(work: &Work<'_>, order: &[usize], offers: &[usize]) -> Vec<V
     }
     let mut index = BTreeMap::new();
     let mut all: Vec<Vec<usize>> = Vec::new();
+    let hurried = order
+        .iter()
+        .any(|c| work.input.classes[*c].deadline.is_some());
     for o in offers {
         let offer = &work.offers[*o];
         let key = (
@@ -39,6 +42,8 @@ pub(super) fn twins(work: &Work<'_>, order: &[usize], offers: &[usize]) -> Vec<V
             work.input.pools[offer.pool].rank,
             sight_of[&offer.kind],
             &offer.size,
+            // Who must start by a moment tells by the boot as well.
+            hurried.then_some(offer.boot),
         );
         let slot = *index.entry(key).or_insert_with(|| {
             all.push(Vec::new());

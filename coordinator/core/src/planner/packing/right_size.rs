@@ -65,7 +65,8 @@ impl Context<'_, '_> {
         }
         group.placed.iter().all(|put| {
             let class = put.class;
-            let gpus = have.size.gpus > 0 && work.matches(class, to.kind);
+            let gpus =
+                have.size.gpus > 0 && work.matches(class, to.kind) && work.in_time(class, to.boot);
             (may_open(work, class, to) || gpus)
                 && (!group.whole || work.units[class].fits(&to.size))
                 && (!work.near.touches(class) || work.near.same_domains(have.kind, to.kind))

@@ -11,6 +11,7 @@ use crate::planner::offers::{self, Offer};
 use crate::planner::size::{Free, Names};
 use crate::planner::stay::Stays;
 use crate::planner::supply::{At, Bin, Tier, is_present, node_supply, reserve, reserve_coming};
+use crate::planner::teams::Teams;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl<'a> Work<'a> {
@@ -61,6 +62,7 @@ impl<'a> Work<'a> {
             taken: 0,
             offers: Vec::new(),
             ledger: Ledger::default(),
+            teams: Teams::new(input),
             groups: Vec::new(),
             headroom: BTreeMap::new(),
             headroom_short: BTreeMap::new(),
