@@ -12,9 +12,7 @@ use super::size::{Free, Names, Size};
 use super::stay::Stays;
 use super::supply::{At, Bin, Tier};
 use super::teams::Teams;
-use crate::model::{
-    Demanded, Millis, PlanInput, PoolId, Reason, RequestName, Resources, Source,
-};
+use crate::model::{Demanded, Millis, PlanInput, PoolId, Reason, RequestName, Resources, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Units of a class on one node, or on each node of a group.
