@@ -9,6 +9,5 @@ pub mod cloud;
 pub mod context;
 pub mod demand;
 pub mod link;
-pub mod private_file;
 pub mod store;
 pub mod tokens;

@@ -11,6 +11,7 @@ use drover::cli::connect;
 use drover::cli::context::{self, Profile};
 use drover::control::cycle::{Control, Ports};
 use drover::control::journal::Journal;
+use drover::files::contexts;
 use drover::ports::clock::Clock;
 use drover::ports::store::{Op, Store};
 use drover::records::{NodeRecord, keys};
@@ -215,7 +216,7 @@ async fn start(home: &Path, state: &Path) -> String {
             cert: file("crt"),
             key: file("key"),
         };
-        context::save(home, name, &profile, false).expect("context");
+        contexts::save(home, name, &profile).expect("context");
     }
     let admin = Admin::new(
         commands,
@@ -351,6 +352,19 @@ fn a_change_is_shown_audited_and_told() {
             .is_some_and(|why| why.contains("cost")),
         "{paused}"
     );
+    for line in [
+        "pools pause rack",
+        "pools mode rack grow",
+        "pools limits rack --max 2",
+    ] {
+        let again = rig.run("admin", line);
+        assert_eq!(again.code, 0, "{again:?}");
+        assert!(
+            again.stderr.starts_with("nothing to change: pool rack "),
+            "{again:?}"
+        );
+        assert!(again.stdout.contains("rack"), "and it is shown: {again:?}");
+    }
     let resumed = rig.json("pools resume rack")["paused"].to_string();
     assert!(!resumed.contains("cost"), "{resumed}");
 }

@@ -28,6 +28,8 @@ pub const PROTOCOL: u32 = 1;
 pub const COORDINATOR_NAME: &str = "coordinator.drover.internal";
 /// What a node signs when it renews an expired certificate: this, the nonce, SHA-256 of the request.
 pub const RENEW_CONTEXT: &[u8] = b"drover-renew-v1";
+/// Metadata of an answer: a word for the person who asked, UTF-8 (why there was nothing to change).
+pub const NOTE: &str = "drover-note-bin";
 /// Prefix of join token texts: `drover-join-v1.<token id>.<secret>.<CA SHA-256, hex>`.
 pub const TOKEN_PREFIX: &str = "drover-join-v1";
 /// SAN URI of a node: this and its id.

@@ -6,8 +6,8 @@
 //! passphrase (iterations by OWASP's Password Storage Cheat Sheet, 2023). The whole file passes through memory.
 
 use super::ca::KEY_FILE;
-use super::private_file::{self, FileError};
 use super::store::sqlite::{FILE_NAME, OpenError, SqliteStore};
+use crate::files::private::{self, FileError};
 use crate::ports::store::{CommitError, Op, ReadError, Store};
 use crate::records::{AuditRecord, FreezeRecord, keys};
 use drover_core::model::UnixMs;
@@ -125,7 +125,7 @@ async fn restore_with(
     least: u32,
 ) -> Result<(), BackupError> {
     check(passphrase)?;
-    private_file::directory(state_dir)?;
+    private::directory(state_dir)?;
     let mut inside = std::fs::read_dir(state_dir).map_err(FileError::new("read", state_dir))?;
     if inside.next().is_some() {
         return Err(BackupError::NotEmpty {
@@ -139,13 +139,13 @@ async fn restore_with(
         .map_err(|_| BackupError::Crypto)??;
     // Frozen under another name first: no moment has an unfrozen store at the place where `serve` looks.
     let draft = Remove(state_dir.join("restoring.db"));
-    private_file::replace(&draft.0, &content)?;
+    private::replace(&draft.0, &content)?;
     let store = SqliteStore::open(&draft.0)?;
     freeze(&store, backup, now).await?;
     let ready = Remove(state_dir.join("restored.db"));
     store.backup(&ready.0).await?;
     drop(store);
-    private_file::replace(&state_dir.join(KEY_FILE), &key)?;
+    private::replace(&state_dir.join(KEY_FILE), &key)?;
     let place = state_dir.join(FILE_NAME);
     std::fs::rename(&ready.0, &place).map_err(FileError::new("write", &place))?;
     Ok(())
@@ -292,7 +292,7 @@ mod tests {
     async fn a_backup_comes_back_frozen_and_only_with_its_passphrase() {
         let dir = tempfile::tempdir().unwrap();
         let from = dir.path().join("from");
-        private_file::directory(&from).unwrap();
+        private::directory(&from).unwrap();
         let clock = ManualClock::at(NOW);
         let store = SqliteStore::open(&from.join(FILE_NAME)).unwrap();
         let ca = Ca::open(&from, &store, &clock).await.unwrap();
@@ -351,7 +351,7 @@ mod tests {
 
         // The store of one coordinator with the key of another does not start.
         let other = dir.path().join("other");
-        private_file::directory(&other).unwrap();
+        private::directory(&other).unwrap();
         let stranger = SqliteStore::open(&other.join(FILE_NAME)).unwrap();
         Ca::open(&other, &stranger, &clock).await.unwrap();
         std::fs::copy(other.join(KEY_FILE), to.join(KEY_FILE)).unwrap();

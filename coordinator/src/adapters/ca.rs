@@ -9,7 +9,7 @@ pub mod csr;
 pub mod identity;
 pub mod issue;
 
-use super::private_file::{self, FileError};
+use crate::files::private::{self, FileError};
 use crate::ports::clock::Clock;
 use crate::ports::store::{CommitError, Guard, Op, ReadError, Store};
 use crate::records::{CaRecord, keys};
@@ -153,7 +153,7 @@ impl Ca {
                 .await
                 .map_err(CaError::Commit)?;
             fail::fail_point!("ca.recorded");
-            private_file::rename(&new_path, &path)?;
+            private::rename(&new_path, &path)?;
             tracing::info!(sha256 = record.sha256, key = %path.display(), "made the CA");
             return Self::assemble(key, record, path);
         };
@@ -169,7 +169,7 @@ impl Ca {
             });
         };
         let ca = Self::assemble(key, record, new_path.clone())?;
-        private_file::rename(&new_path, &path)?;
+        private::rename(&new_path, &path)?;
         Ok(ca)
     }
 
@@ -225,7 +225,7 @@ fn read_key(path: &Path) -> Result<Option<KeyPair>, CaError> {
         }
         Err(error) => return Err(FileError::new("read", path)(error).into()),
     };
-    if private_file::is_open_to_others(path).map_err(FileError::new("read", path))? {
+    if private::is_open_to_others(path).map_err(FileError::new("read", path))? {
         return Err(CaError::KeyOpen {
             path: path.to_owned(),
         });
@@ -240,7 +240,7 @@ fn read_key(path: &Path) -> Result<Option<KeyPair>, CaError> {
 
 fn make_key(path: &Path) -> Result<KeyPair, CaError> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Certificate)?;
-    private_file::replace(path, key.serialize_pem().as_bytes())?;
+    private::replace(path, key.serialize_pem().as_bytes())?;
     Ok(key)
 }
 

@@ -8,10 +8,8 @@ mod reload;
 use super::restore::chain;
 use crate::adapters::ca::Ca;
 use crate::adapters::clock::SystemClock;
-use crate::adapters::context;
 use crate::adapters::demand::requests::Requests;
 use crate::adapters::link::Hub;
-use crate::adapters::private_file;
 use crate::adapters::store::sqlite::{FILE_NAME, SqliteStore};
 use crate::config::{self, Config};
 use crate::control::commands::Commands;
@@ -21,6 +19,7 @@ use crate::control::journal::Journal;
 use crate::control::plans::PlanFiles;
 use crate::control::run;
 use crate::control::settings::Asks;
+use crate::files::{contexts, private};
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
 use crate::serve;
@@ -161,7 +160,7 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
         .with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     let state_dir = config.server.state_dir.clone();
-    private_file::directory(&state_dir)?;
+    private::directory(&state_dir)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let file = state_dir.join(FILE_NAME);
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(&file)).await??;
@@ -290,7 +289,7 @@ impl Foundation {
     async fn first_admin(&self, identities: &IdentityDesk, listen: SocketAddr) -> Result<()> {
         let dir = match &self.config.server.context_dir {
             Some(dir) => dir.clone(),
-            None => context::default_directory()?,
+            None => contexts::directory()?,
         };
         let address = reachable(listen).to_string();
         match first_admin::ensure(&dir, LOCAL, &address, identities, &self.ca, &*self.clock).await?

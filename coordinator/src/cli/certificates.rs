@@ -3,7 +3,8 @@
 
 use super::exit::CliError;
 use super::output::{Out, Page, Sheet, say};
-use super::{Globals, connect, context, duration};
+use super::{Globals, connect, duration};
+use crate::files::private;
 use clap::{Subcommand, ValueEnum};
 use drover_proto::v1;
 use serde::Serialize;
@@ -107,7 +108,7 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
     let csr = rcgen::CertificateParams::default()
         .serialize_request(&key)
         .map_err(broken)?;
-    context::write_private(&key_file, key.serialize_pem().as_bytes())?;
+    private::replace(&key_file, key.serialize_pem().as_bytes())?;
     let ask = admin.ask(v1::IssueAdminCertificateRequest {
         name: name.clone(),
         role: role.wire().to_owned(),
@@ -122,8 +123,8 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
             return Err(status.into());
         }
     };
-    context::write_private(&cert_file, reply.certificate_pem.as_bytes())?;
-    context::write_private(&ca_file, reply.ca_pem.as_bytes())?;
+    private::replace(&cert_file, reply.certificate_pem.as_bytes())?;
+    private::replace(&ca_file, reply.ca_pem.as_bytes())?;
     let [key, cert, ca] = [key_file, cert_file, ca_file].map(|f| f.display().to_string());
     say(&format!(
         "use it with `drover context add NAME --address HOST:PORT --ca {ca} --cert {cert} --key {key}`"

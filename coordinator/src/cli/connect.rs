@@ -4,6 +4,7 @@
 use super::Globals;
 use super::context::{self, Profile};
 use super::exit::{CliError, one_line};
+use crate::files::contexts;
 use drover_proto::limits;
 use drover_proto::v1::admin_service_client::AdminServiceClient;
 use rustls::pki_types::pem::PemObject as _;
@@ -36,12 +37,22 @@ impl Admin {
     }
 }
 
+/// Tells the person what an answer has to say beside it.
+pub fn say_note<T>(answer: &tonic::Response<T>) {
+    let note = answer.metadata().get_bin(limits::NOTE);
+    let bytes = note.and_then(|note| note.to_bytes().ok());
+    if let Some(bytes) = bytes {
+        let text = String::from_utf8_lossy(&bytes);
+        super::output::say(&format!("nothing to change: {text}"));
+    }
+}
+
 /// Connects as the chosen context says.
 ///
 /// # Errors
 /// Config errors of the context and its files; unreachable when nobody answers or TLS fails.
 pub async fn admin(globals: &Globals) -> Result<Admin, CliError> {
-    let dir = context::directory()?;
+    let dir = contexts::directory()?;
     let (name, profile) = context::choose(&dir, globals.context.as_deref())?;
     let timeout = globals.timeout_ms.map_or(ANSWER, Duration::from_millis);
     match connect(&name, &profile, timeout).await {
@@ -198,7 +209,7 @@ const OTHER_CA: &str = "invalid peer certificate";
 /// What a user does when a context pins another CA than the coordinator at its address has, as after a fresh
 /// `state_dir`: the newest other context of that address, or how one is made.
 fn another_context(dir: &Path, name: &str, address: &str) -> String {
-    let contexts = context::load(dir).unwrap_or_default().context;
+    let contexts = contexts::load(dir).unwrap_or_default().context;
     let others = contexts
         .iter()
         .filter(|(other, profile)| *other != name && profile.address == address);
@@ -259,7 +270,7 @@ mod tests {
                 key: ca.clone(),
                 ca,
             };
-            context::save(dir, name, &profile, false).expect("save");
+            contexts::save(dir, name, &profile).expect("save");
         };
         add("local", "127.0.0.1:7443", 30);
         add("far", "far:7443", 1);

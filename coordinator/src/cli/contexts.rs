@@ -5,6 +5,7 @@ use super::connect;
 use super::context::{self, Profile};
 use super::exit::{CliError, printable};
 use super::output::{Cell, Column, Out, Page, Sheet, Tabled, Tone};
+use crate::files::contexts;
 use clap::Subcommand;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -119,12 +120,12 @@ fn plain_name(name: &str) -> Result<(), CliError> {
 /// # Errors
 /// Config errors of the contexts file; usage errors of a name, an address or files that no context can have.
 pub fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError> {
-    let dir = context::directory()?;
+    let dir = contexts::directory()?;
     match verb {
         Verb::List => {
-            let contexts = context::load(&dir)?;
-            let current = contexts.current;
-            let all: Vec<_> = contexts
+            let found = contexts::load(&dir)?;
+            let current = found.current;
+            let all: Vec<_> = found
                 .context
                 .iter()
                 .map(|(name, profile)| {
@@ -135,14 +136,14 @@ pub fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError> {
         }
         Verb::Show => {
             let (name, profile) = context::choose(&dir, globals.context.as_deref())?;
-            let current = context::load(&dir)?.current.as_ref() == Some(&name);
+            let current = contexts::load(&dir)?.current.as_ref() == Some(&name);
             out.one(&ContextView::new(name, current, &profile))
         }
         Verb::Use { name } => {
             let (name, profile) = context::choose(&dir, Some(&name))?;
-            let mut contexts = context::load(&dir)?;
-            contexts.current = Some(name.clone());
-            context::store(&dir, &contexts)?;
+            let mut all = contexts::load(&dir)?;
+            all.current = Some(name.clone());
+            contexts::store(&dir, &all)?;
             out.changed(&ContextView::new(name, true, &profile))
         }
         Verb::Add {
@@ -163,8 +164,8 @@ pub fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError> {
             };
             plain_name(&name)?;
             connect::check(&profile)?;
-            context::save(&dir, &name, &profile, false)?;
-            let current = context::load(&dir)?.current.as_ref() == Some(&name);
+            contexts::save(&dir, &name, &profile)?;
+            let current = contexts::load(&dir)?.current.as_ref() == Some(&name);
             out.changed(&ContextView::new(name, current, &profile))
         }
     }

@@ -97,7 +97,9 @@ pub async fn freeze(globals: &Globals, out: Out, args: FreezeArgs) -> Result<(),
         pool: args.pool,
         reason: args.reason,
     });
-    show(out, admin.client.freeze(ask).await?.into_inner())
+    let answer = admin.client.freeze(ask).await?;
+    connect::say_note(&answer);
+    show(out, answer.into_inner())
 }
 
 /// `drover thaw`: prints all freezes still in force.

@@ -5,7 +5,8 @@ use super::exit::CliError;
 use super::output::{
     Cell, Column, Format, Out, Page, Sheet, Tabled, Tone, page, say, write_out, yaml,
 };
-use super::{Globals, connect, context, duration};
+use super::{Globals, connect, duration};
+use crate::files::private;
 use drover_core::model::{ClassOutcome, PlanInput, Planned, Source, UnixMs};
 use drover_core::planner;
 use drover_proto::v1;
@@ -74,7 +75,7 @@ fn save(args: &Args, bytes: &[u8]) -> Result<(), CliError> {
     let Some(path) = &args.save else {
         return Ok(());
     };
-    context::write_private(path, bytes)?;
+    private::replace(path, bytes)?;
     say(&format!(
         "input saved{}; `drover plan --from {}` plans it again",
         if args.redact { " without names" } else { "" },

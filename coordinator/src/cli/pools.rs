@@ -144,5 +144,6 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
             admin.client.set_pool_limits(ask).await?
         }
     };
+    connect::say_note(&changed);
     out.changed(&PoolView::from(changed.into_inner()))
 }

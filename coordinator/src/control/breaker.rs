@@ -5,6 +5,7 @@
 
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
+use super::fleet::FleetNode;
 use super::tx::Tx;
 use crate::config::Control as Config;
 use crate::records::{ApprovalRecord, BreakerRecord, DrainRecord, DrainStep, Then};
@@ -42,6 +43,27 @@ pub(super) fn allows(
 }
 
 impl Control {
+    /// Machines in pools of ours that stay, whether an agent speaks for them or not: what was let go within the hour is
+    /// counted by the acts, and once is enough.
+    pub(super) fn present(&self, round: &Round) -> u32 {
+        // From the books, which know what was let go in this very cycle.
+        let let_go = |node: &FleetNode| {
+            let drain = round.ledger.drains.get(&node.id);
+            let reaped = node.instance_id.as_ref();
+            drain.is_some_and(|held| held.value.step == DrainStep::Leaving)
+                || reaped.is_some_and(|id| self.seen.reaped.contains_key(id))
+        };
+        let found = round.fleet.iter().filter(|node| {
+            node.pool.is_some()
+                && !matches!(
+                    node.lifecycle,
+                    Lifecycle::Gone | Lifecycle::Off | Lifecycle::Leaving
+                )
+                && !let_go(node)
+        });
+        u32::try_from(found.count()).unwrap_or(u32::MAX)
+    }
+
     /// Counts the act in the same commit, or asks a person.
     pub(super) fn pass_breaker(
         &self,
@@ -59,7 +81,7 @@ impl Control {
         let mut kept = done(&acts);
         forget(&mut kept, round.now);
         acts.acts = kept.into_iter().map(|act| (act.at, act.pool)).collect();
-        let fleet = present(round);
+        let fleet = self.present(round);
         let verdict = allows(&acts, &self.config.control, pool, fleet, round.now);
         let approved = round.ledger.approvals.values().any(|held| {
             let approval = &held.value;
@@ -193,21 +215,6 @@ impl Control {
         }
         Ok(())
     }
-}
-
-/// Machines in pools of ours, whether an agent speaks for them or not. Those that were let go are not: what went in this
-/// very cycle is in the fleet as joined, and among the acts of the hour; it counts once.
-pub(super) fn present(round: &Round) -> u32 {
-    let goes = |id: &NodeId| {
-        let drain = round.ledger.drains.get(id).map(|held| &held.value);
-        drain.is_some_and(|drain| drain.step == DrainStep::Leaving)
-    };
-    let found = round.fleet.iter().filter(|node| {
-        node.pool.is_some()
-            && !matches!(node.lifecycle, Lifecycle::Gone | Lifecycle::Off)
-            && !goes(&node.id)
-    });
-    u32::try_from(found.count()).unwrap_or(u32::MAX)
 }
 
 /// This node and every other one of its pool that is being emptied to leave: a person is asked once about all of them.

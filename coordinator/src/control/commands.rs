@@ -77,6 +77,31 @@ pub enum CommandError {
     NoCycle,
 }
 
+/// What a wish came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome<T> {
+    /// What it is about.
+    pub of: T,
+    /// Why there was nothing to change; absent when something was changed.
+    pub unchanged: Option<String>,
+}
+
+impl<T> Outcome<T> {
+    const fn changed(of: T) -> Self {
+        Self {
+            of,
+            unchanged: None,
+        }
+    }
+
+    const fn unchanged(of: T, why: String) -> Self {
+        Self {
+            of,
+            unchanged: Some(why),
+        }
+    }
+}
+
 pub(super) fn invalid(field: &'static str, message: impl Into<String>) -> CommandError {
     CommandError::Invalid {
         field,

@@ -20,6 +20,7 @@ use drover_proto::v1::admin_service_server::{AdminService, AdminServiceServer};
 use drover_proto::{limits, v1};
 use futures::stream::BoxStream;
 use refusal::{named, refuse, text};
+use shown::noted;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tonic::service::Routes;
@@ -298,22 +299,17 @@ impl AdminService for Admin {
     async fn pause_pool(&self, request: Request<v1::PausePoolRequest>) -> Answer<v1::Pool> {
         let (by, wish) = asked(request)?;
         text("reason", &wish.reason, limits::TEXT_BYTES)?;
-        let id = self
+        let done = self
             .commands
             .pause_pool(&by, &wish.pool, &wish.reason)
-            .await
-            .map_err(refuse)?;
-        self.changed_pool(&id).await
+            .await;
+        self.changed_pool(done.map_err(refuse)?).await
     }
 
     async fn resume_pool(&self, request: Request<v1::ResumePoolRequest>) -> Answer<v1::Pool> {
         let (by, wish) = asked(request)?;
-        let id = self
-            .commands
-            .resume_pool(&by, &wish.pool)
-            .await
-            .map_err(refuse)?;
-        self.changed_pool(&id).await
+        let done = self.commands.resume_pool(&by, &wish.pool).await;
+        self.changed_pool(done.map_err(refuse)?).await
     }
 
     async fn freeze(&self, request: Request<v1::FreezeRequest>) -> Answer<v1::FreezeReply> {
@@ -323,8 +319,8 @@ impl AdminService for Admin {
             .commands
             .freeze(&by, given(&wish.pool), &wish.reason)
             .await;
-        done.map_err(refuse)?;
-        self.freezes().await
+        let done = done.map_err(refuse)?;
+        Ok(noted(self.freezes().await?, done.unchanged))
     }
 
     async fn thaw(&self, request: Request<v1::ThawRequest>) -> Answer<v1::FreezeReply> {
@@ -344,7 +340,7 @@ impl AdminService for Admin {
             .commands
             .set_pool_mode(&by, &wish.pool, mode, &wish.reason)
             .await;
-        self.changed_pool(&done.map_err(refuse)?).await
+        self.changed_pool(done.map_err(refuse)?).await
     }
 
     async fn set_pool_limits(
@@ -362,7 +358,7 @@ impl AdminService for Admin {
             .commands
             .set_pool_limits(&by, &wish.pool, &limits)
             .await;
-        self.changed_pool(&done.map_err(refuse)?).await
+        self.changed_pool(done.map_err(refuse)?).await
     }
 
     async fn approve(&self, request: Request<v1::ApproveRequest>) -> Answer<v1::ApproveReply> {

@@ -3,7 +3,8 @@
 
 use super::identities::{IdentityDesk, IdentityError};
 use crate::adapters::ca::Ca;
-use crate::adapters::context::{self, ContextError, Credentials, Found};
+use crate::adapters::context::{self, Credentials, Found};
+use crate::files::contexts::ContextsError;
 use crate::ports::clock::Clock;
 use drover_core::model::Millis;
 use drover_core::rules::access::Role;
@@ -17,7 +18,7 @@ const LIFE: Millis = Millis(365 * 24 * 3_600_000);
 pub enum FirstAdminError {
     /// Files.
     #[error(transparent)]
-    Context(#[from] ContextError),
+    Context(#[from] ContextsError),
     /// Certificate.
     #[error("cannot issue the admin certificate")]
     Identity(#[from] IdentityError),

@@ -3,7 +3,7 @@
 use crate::rig::{GPUS, Rig, START, two_pools};
 use drover::control::commands::{CommandError, LimitsWish};
 use drover::records::RequestSpec;
-use drover_core::model::{Locality, Millis, PoolId, Resources};
+use drover_core::model::{Locality, Millis, Mode, PoolId, Resources};
 use std::collections::BTreeMap;
 
 fn spec() -> RequestSpec {
@@ -164,6 +164,75 @@ async fn limits_and_modes_are_checked_and_survive() {
         rig.commands.pause_pool("admin/ada", "nowhere", "").await,
         Err(CommandError::NotFound { .. })
     ));
+}
+
+#[tokio::test]
+async fn what_is_so_already_is_said_and_not_done_again() {
+    let rig = Rig::new(&two_pools()).await;
+    let lines = async || {
+        let audit = rig.commands.journal().audit(0, 100).await;
+        audit.expect("read").len()
+    };
+    let by = "admin/ada";
+    let commands = &rig.commands;
+    let max = |max: u32| LimitsWish {
+        max: Some(max),
+        ..LimitsWish::default()
+    };
+    let reset = LimitsWish {
+        reset: true,
+        ..LimitsWish::default()
+    };
+    // Each twice: the first time it changes something.
+    for second in [false, true] {
+        let before = lines().await;
+        let pause = commands.pause_pool(by, "a", "price").await;
+        let told = [
+            pause.expect("paused").unchanged,
+            commands
+                .freeze(by, None, "careful")
+                .await
+                .expect("frozen")
+                .unchanged,
+            commands
+                .freeze(by, Some("a"), "")
+                .await
+                .expect("frozen")
+                .unchanged,
+            commands
+                .set_pool_mode(by, "a", Mode::Grow, "")
+                .await
+                .expect("set")
+                .unchanged,
+            commands
+                .set_pool_limits(by, "a", &max(5))
+                .await
+                .expect("set")
+                .unchanged,
+        ];
+        let wanted = [
+            "pool a is paused already by admin/ada: price",
+            "the fleet is frozen already by admin/ada: careful",
+            "pool a is frozen already by admin/ada",
+            "pool a is in mode grow already",
+            "pool a has min 0, max 5, spare 0 already",
+        ];
+        for (told, wanted) in told.iter().zip(wanted) {
+            assert_eq!(told.as_deref(), second.then_some(wanted));
+        }
+        assert_eq!(lines().await == before, second, "nothing to audit");
+    }
+    // Another reason is another pause; without one the first stays.
+    let again = commands.pause_pool(by, "a", "heat").await.expect("paused");
+    assert_eq!(again.unchanged, None);
+    let again = commands.pause_pool(by, "a", "").await.expect("paused");
+    assert!(again.unchanged.is_some_and(|told| told.ends_with(": heat")));
+    for wanted in [false, true] {
+        let resumed = commands.resume_pool(by, "a").await.expect("resumed");
+        assert_eq!(resumed.unchanged.is_some(), wanted);
+        let limits = commands.set_pool_limits(by, "a", &reset).await;
+        assert_eq!(limits.expect("reset").unchanged.is_some(), wanted);
+    }
 }
 
 #[tokio::test]

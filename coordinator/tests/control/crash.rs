@@ -47,6 +47,7 @@ async fn a_drain_and_its_leaving_survive_a_crash_after_every_step() {
     let mut crashes = 0;
     for at in 1..200 {
         let mut rig = Rig::new(&two_pools()).await;
+        rig.bystanders(2);
         for id in ["i-1", "i-2"] {
             rig.cloud.add("a", id);
             rig.join("a", id).await;

@@ -39,6 +39,7 @@ async fn a_token_without_a_pool_joins_by_instance_and_a_stranger_is_supply_that_
 #[tokio::test]
 async fn the_whole_story_of_a_request() {
     let mut rig = Rig::new(&two_pools()).await;
+    rig.bystanders(3);
     rig.ask("job", 3, GPUS).await;
     rig.cycle().await;
     assert_eq!(rig.cloud.alive("a").len(), 3);

@@ -631,6 +631,13 @@ impl Rig {
         !self.view().named(id).is_empty()
     }
 
+    /// Machines that nobody speaks for and that stay: the share of the fleet that may go is of all.
+    pub fn bystanders(&self, count: u32) {
+        for n in 0..count {
+            self.cloud.add("b", &format!("by-{n}"));
+        }
+    }
+
     /// An agent enrols for an instance and opens its session.
     pub async fn join(&self, pool: &str, instance: &str) -> NodeId {
         self.join_with(pool, instance, GPUS, |_| {}).await
@@ -690,7 +697,7 @@ impl Rig {
             for id in self.cloud.alive(pool.name.as_str()) {
                 let node = NodeId(format!("n-{id}"));
                 let known = self.link.agents.lock().expect("lock").contains_key(&node);
-                if !known {
+                if !known && !id.starts_with("by-") {
                     self.join(pool.name.as_str(), &id).await;
                 }
             }

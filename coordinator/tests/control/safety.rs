@@ -182,8 +182,28 @@ async fn i14_bounded_destruction_asks_a_person() {
 }
 
 #[tokio::test]
+async fn i14_the_share_is_of_the_fleet_before_the_acts() {
+    let text = two_pools().replace("breaker_fleet_percent = 50", "breaker_fleet_percent = 20");
+    // All at once, and one by one: what is leaving is not counted again as still there.
+    let mut rig = Rig::new(&text).await;
+    fleet(&mut rig, 20).await;
+    rig.pass(Millis::minutes(12)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 16, "a fifth of twenty at once");
+    let text = text.replace("removal_quota = \"100%\"", "removal_quota = 1");
+    let mut rig = Rig::new(&text).await;
+    fleet(&mut rig, 20).await;
+    rig.pass(Millis::minutes(30)).await;
+    assert_eq!(
+        rig.cloud.alive("a").len(),
+        16,
+        "a fifth of twenty one by one"
+    );
+}
+
+#[tokio::test]
 async fn a_clock_that_jumps_a_day_destroys_nothing_for_one_idle_period() {
     let mut rig = Rig::new(&two_pools()).await;
+    rig.bystanders(3);
     fleet(&mut rig, 3).await;
     rig.pass(Millis::minutes(1)).await;
     rig.clock
@@ -272,6 +292,7 @@ async fn a_quiet_fleet_writes_nothing() {
 async fn a_pushed_config_orphans_a_pool_that_it_no_longer_names_and_drains_nothing_for_a_lower_maximum()
  {
     let mut rig = Rig::new(&two_pools()).await;
+    rig.bystanders(6);
     let nodes = fleet(&mut rig, 6).await;
     for node in &nodes {
         rig.work(node, "busy");

@@ -30,6 +30,7 @@ const CORE: &[Layer] = &[layer("model", 0), layer("rules", 1), layer("planner", 
 const COORDINATOR: &[Layer] = &[
     layer("world", 3),
     layer("config", 3),
+    layer("files", 3),
     // Records are what the ports store, and hold a few words of theirs.
     Layer {
         module: "records",

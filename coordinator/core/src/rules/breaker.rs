@@ -44,8 +44,8 @@ pub enum Verdict {
     },
 }
 
-/// May one more node of `pool` be ended now? `fleet` is the number of nodes in pools of ours; `approved` is when a person
-/// approved this very act, if one did.
+/// May one more node of `pool` be ended now? `fleet` is the number of nodes in pools of ours without those that `done`
+/// counts; `approved` is when a person approved this very act, if one did.
 #[must_use]
 pub fn judge(
     done: &[Done],

@@ -67,7 +67,7 @@ fn verify(ca: &Ca, der: &CertificateDer<'_>, at: UnixMs, usage: webpki::KeyUsage
 async fn is_made_once_and_found_again() {
     let place = Place::new();
     let first = place.open().await.unwrap();
-    assert!(!private_file::is_open_to_others(&place.key()).unwrap());
+    assert!(!private::is_open_to_others(&place.key()).unwrap());
     assert_eq!(first.sha256(), sha256_hex(first.der()));
     let again = place.open().await.unwrap();
     assert_eq!(first.sha256(), again.sha256());
@@ -88,7 +88,7 @@ async fn a_first_start_that_ended_after_the_key_or_after_the_record_goes_on_with
     let again = place.open().await.unwrap();
     assert_eq!(again.sha256(), ca.sha256());
     assert!(place.key().exists() && !new.exists());
-    assert!(!private_file::is_open_to_others(&place.key()).unwrap());
+    assert!(!private::is_open_to_others(&place.key()).unwrap());
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn a_missing_different_open_or_broken_key_refuses_to_start_and_says_what_t
         CaError::KeyBroken { .. }
     ));
 
-    private_file::replace(&place.key(), &good).unwrap();
+    private::replace(&place.key(), &good).unwrap();
     place.open().await.unwrap();
     std::fs::set_permissions(
         place.key(),

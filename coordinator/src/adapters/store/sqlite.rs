@@ -267,7 +267,7 @@ mod tests {
             .unwrap();
         let to = dir.path().join("backup.db");
         store.backup(&to).await.unwrap();
-        assert!(!super::super::super::private_file::is_open_to_others(&to).unwrap());
+        assert!(!crate::files::private::is_open_to_others(&to).unwrap());
         let copy = SqliteStore::open(&to).unwrap();
         assert_eq!(copy.store_id(), store.store_id());
         assert_eq!(copy.get("/a").await.unwrap().unwrap().value, b"1");

@@ -1,6 +1,7 @@
 //! Pause and resume, mode, limits, freeze and thaw, approve.
 
-use super::{CommandError, Commands, guarded, invalid};
+use super::{CommandError, Commands, Outcome, guarded, invalid};
+use crate::config::Config;
 use crate::control::events::{Happening, mode_word};
 use crate::control::journal::Change;
 use crate::control::ledger::one;
@@ -24,6 +25,25 @@ pub struct LimitsWish {
 /// Key of a freeze: a pool's, or the fleet's.
 fn freeze_key(pool: Option<&PoolId>) -> String {
     keys::named(keys::FREEZE, pool.map_or("*", PoolId::as_str))
+}
+
+/// "admin/ada: price", or without a reason the name alone.
+fn because(who: &str, why: &str) -> String {
+    if why.is_empty() {
+        who.to_owned()
+    } else {
+        format!("{who}: {why}")
+    }
+}
+
+/// Limits in force.
+fn limits(config: &Config, pool: &PoolId, record: &PoolRecord) -> Option<(u32, u32, u32)> {
+    let config = config.pool(pool)?;
+    Some((
+        record.min.unwrap_or(config.min),
+        record.max.unwrap_or(config.max),
+        record.spare.unwrap_or(config.spare),
+    ))
 }
 
 impl Commands {
@@ -62,10 +82,16 @@ impl Commands {
         by: &str,
         pool: &str,
         why: &str,
-    ) -> Result<PoolId, CommandError> {
+    ) -> Result<Outcome<PoolId>, CommandError> {
         guarded!({
             let id = self.pool_id(pool)?;
             let (mut record, held) = self.settings(&id).await?;
+            if let Some((who, said, _)) = &record.paused
+                && (why.is_empty() || why == said)
+            {
+                let told = format!("pool {pool} is paused already by {}", because(who, said));
+                return Ok(Some(Outcome::unchanged(id, told)));
+            }
             record.paused = Some((by.to_owned(), why.to_owned(), self.clock.wall()));
             let mut change = Change::new();
             change
@@ -76,7 +102,7 @@ impl Commands {
                     why: why.to_owned(),
                 })
                 .audit(by, "pool.pause", pool, why);
-            Ok(self.commit(change).await?.map(|_| id))
+            Ok(self.commit(change).await?.map(|_| Outcome::changed(id)))
         })
     }
 
@@ -84,13 +110,13 @@ impl Commands {
     ///
     /// # Errors
     /// No such pool.
-    pub async fn resume_pool(&self, by: &str, pool: &str) -> Result<PoolId, CommandError> {
+    pub async fn resume_pool(&self, by: &str, pool: &str) -> Result<Outcome<PoolId>, CommandError> {
         guarded!({
             let id = self.pool_id(pool)?;
             let (mut record, held) = self.settings(&id).await?;
             if record.paused.is_none() && record.misses == 0 && record.failed.is_none() {
-                // Nothing to change, nothing to audit.
-                return Ok(Some(id));
+                let told = format!("pool {pool} is neither paused nor stopped");
+                return Ok(Some(Outcome::unchanged(id, told)));
             }
             record.paused = None;
             record.misses = 0;
@@ -103,7 +129,7 @@ impl Commands {
                     by: by.to_owned(),
                 })
                 .audit(by, "pool.resume", pool, "");
-            Ok(self.commit(change).await?.map(|_| id))
+            Ok(self.commit(change).await?.map(|_| Outcome::changed(id)))
         })
     }
 
@@ -117,10 +143,15 @@ impl Commands {
         pool: &str,
         mode: Mode,
         reason: &str,
-    ) -> Result<PoolId, CommandError> {
+    ) -> Result<Outcome<PoolId>, CommandError> {
         guarded!({
             let id = self.pool_id(pool)?;
             let (mut record, held) = self.settings(&id).await?;
+            let config = self.config().pool(&id).map(|pool| pool.mode);
+            if record.mode.or(config) == Some(mode) {
+                let told = format!("pool {pool} is in mode {} already", mode_word(mode));
+                return Ok(Some(Outcome::unchanged(id, told)));
+            }
             record.mode = Some(mode);
             let mut change = Change::new();
             change
@@ -137,7 +168,7 @@ impl Commands {
                     pool,
                     format!("{} {reason}", mode_word(mode)),
                 );
-            Ok(self.commit(change).await?.map(|_| id))
+            Ok(self.commit(change).await?.map(|_| Outcome::changed(id)))
         })
     }
 
@@ -150,7 +181,7 @@ impl Commands {
         by: &str,
         pool: &str,
         wish: &LimitsWish,
-    ) -> Result<PoolId, CommandError> {
+    ) -> Result<Outcome<PoolId>, CommandError> {
         let some = wish.min.or(wish.max).or(wish.spare).is_some();
         if wish.reset == some {
             return Err(invalid("reset", "give either limits or reset"));
@@ -158,6 +189,8 @@ impl Commands {
         guarded!({
             let id = self.pool_id(pool)?;
             let (mut record, held) = self.settings(&id).await?;
+            let before = limits(&self.config(), &id, &record);
+            let overridden = record.min.or(record.max).or(record.spare).is_some();
             if wish.reset {
                 (record.min, record.max, record.spare) = (None, None, None);
             } else {
@@ -178,6 +211,15 @@ impl Commands {
                     return Err(invalid("max", format!("the pool lists {hosts} hosts")));
                 }
             }
+            if limits(&self.config(), &id, &record) == before && !(wish.reset && overridden) {
+                let told = match before {
+                    Some((min, max, spare)) => {
+                        format!("pool {pool} has min {min}, max {max}, spare {spare} already")
+                    }
+                    None => format!("pool {pool} has these limits already"),
+                };
+                return Ok(Some(Outcome::unchanged(id, told)));
+            }
             let detail = if wish.reset {
                 "back to the config file".to_owned()
             } else {
@@ -196,7 +238,7 @@ impl Commands {
                     detail: detail.clone(),
                 })
                 .audit(by, "pool.limits", pool, detail);
-            Ok(self.commit(change).await?.map(|_| id))
+            Ok(self.commit(change).await?.map(|_| Outcome::changed(id)))
         })
     }
 
@@ -209,12 +251,21 @@ impl Commands {
         by: &str,
         pool: Option<&str>,
         why: &str,
-    ) -> Result<(), CommandError> {
+    ) -> Result<Outcome<()>, CommandError> {
         guarded!({
             let id = pool.map(|pool| self.pool_id(pool)).transpose()?;
             let key = freeze_key(id.as_ref());
             let store = self.journal.store().as_ref();
             let held = one::<FreezeRecord>(store, &key).await?;
+            if let Some(frozen) = held.as_ref().map(|held| &held.value)
+                && (why.is_empty() || why == frozen.reason)
+            {
+                let what =
+                    pool.map_or_else(|| "the fleet".to_owned(), |pool| format!("pool {pool}"));
+                let who = because(&frozen.by, &frozen.reason);
+                let told = format!("{what} is frozen already by {who}");
+                return Ok(Some(Outcome::unchanged((), told)));
+            }
             let record = FreezeRecord {
                 pool: id.clone(),
                 by: by.to_owned(),
@@ -230,7 +281,7 @@ impl Commands {
                     reason: why.to_owned(),
                 })
                 .audit(by, "freeze", pool.unwrap_or("*"), why);
-            Ok(self.commit(change).await?.map(|_| ()))
+            Ok(self.commit(change).await?.map(|_| Outcome::changed(())))
         })
     }
 

@@ -2,11 +2,13 @@
 
 use super::refusal::{refuse, text};
 use super::{Admin, Answer};
+use crate::control::commands::Outcome;
 use crate::control::view::{FleetView, NodeView};
 use crate::serve::convert::{nodes, pools, requests};
 use drover_core::model::{PoolId, PoolKind};
 use drover_proto::{limits, v1};
 use std::sync::Arc;
+use tonic::metadata::MetadataValue;
 use tonic::{Response, Status};
 
 /// The kind of a node's pool.
@@ -74,9 +76,10 @@ impl Admin {
         pool.ok_or_else(|| Status::not_found(format!("no pool is named {name:?}")))
     }
 
-    pub(super) async fn changed_pool(&self, id: &PoolId) -> Answer<v1::Pool> {
+    pub(super) async fn changed_pool(&self, done: Outcome<PoolId>) -> Answer<v1::Pool> {
         let view = self.commands.fresh_view().await;
-        Self::pool(&view, id.as_str()).map(Response::new)
+        let pool = Self::pool(&view, done.of.as_str()).map(Response::new)?;
+        Ok(noted(pool, done.unchanged))
     }
 
     pub(super) fn request(view: &FleetView, name: &str) -> Result<v1::Request, Status> {
@@ -95,4 +98,13 @@ impl Admin {
         let freezes = view.freezes.iter().map(pools::freeze).collect();
         Ok(Response::new(v1::FreezeReply { freezes }))
     }
+}
+
+/// An answer with a word for the person beside it: why nothing was changed.
+pub(super) fn noted<T>(mut answer: Response<T>, note: Option<String>) -> Response<T> {
+    if let Some(note) = note {
+        let text = MetadataValue::from_bytes(note.as_bytes());
+        answer.metadata_mut().insert_bin(limits::NOTE, text);
+    }
+    answer
 }

@@ -3,7 +3,7 @@
 
 use super::super::new_store_id;
 use super::engine::{meta_number, set_meta_number};
-use crate::adapters::private_file;
+use crate::files::private;
 use crate::ports::store::{Entry, Fence};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     let size = match std::fs::metadata(path) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            private_file::create(path).map_err(|source| OpenError::Access {
+            private::create(path).map_err(|source| OpenError::Access {
                 path: path.to_owned(),
                 source: Box::new(source),
             })?;
@@ -240,7 +240,7 @@ fn lead(connection: &mut Connection) -> rusqlite::Result<(String, Fence)> {
 pub(super) fn backup(from: &Path, to: &Path) -> Result<(), OpenError> {
     let source = connect(from)?;
     let classified = |error| classify(to, error);
-    private_file::create(to).map_err(|source| OpenError::Access {
+    private::create(to).map_err(|source| OpenError::Access {
         path: to.to_owned(),
         source: Box::new(source),
     })?;
@@ -265,7 +265,7 @@ pub(crate) fn write_copy(
     revision: u64,
     entries: &[Entry],
 ) -> Result<(), OpenError> {
-    private_file::create(to).map_err(|source| OpenError::Access {
+    private::create(to).map_err(|source| OpenError::Access {
         path: to.to_owned(),
         source: Box::new(source),
     })?;
