@@ -203,7 +203,6 @@ async fn i14_the_share_is_of_the_fleet_before_the_acts() {
 #[tokio::test]
 async fn a_clock_that_jumps_a_day_destroys_nothing_for_one_idle_period() {
     let mut rig = Rig::new(&two_pools()).await;
-    rig.bystanders(3);
     fleet(&mut rig, 3).await;
     rig.pass(Millis::minutes(1)).await;
     rig.clock
@@ -292,7 +291,6 @@ async fn a_quiet_fleet_writes_nothing() {
 async fn a_pushed_config_orphans_a_pool_that_it_no_longer_names_and_drains_nothing_for_a_lower_maximum()
  {
     let mut rig = Rig::new(&two_pools()).await;
-    rig.bystanders(6);
     let nodes = fleet(&mut rig, 6).await;
     for node in &nodes {
         rig.work(node, "busy");
