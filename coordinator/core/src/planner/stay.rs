@@ -173,3 +173,120 @@ impl Stay {
         (beyond + before).saturating_mul(u128::from(price.max(1)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Millis, Resources, Running};
+    use crate::rules::lives::{Event, step};
+
+    const NOW: UnixMs = UnixMs(1_000_000_000);
+
+    fn stays(runs: &[(u32, u64)]) -> Stays {
+        let mut learnt = Learnt::default();
+        for (gpus, seconds) in runs {
+            let ran = Millis::seconds(*seconds);
+            step(&mut learnt, &Event::Ended { gpus: *gpus, ran });
+        }
+        Stays::new(&learnt, NOW)
+    }
+
+    #[test]
+    fn work_runs_on_as_what_ran_longer_did() {
+        let stays = stays(&[(1, 100), (1, 1_000), (1, 3_000), (8, 50)]);
+        let table = [
+            // Mean of all that ran longer than its bucket, less its age.
+            (1, 0, 1_366),
+            (1, 200, 1_800),
+            (1, 1_100, 1_900),
+            // None did: as long again, and ten minutes at least.
+            (1, 3_000, 3_000),
+            (8, 60, 600),
+            // Nothing is known of the size.
+            (4, 60, 600),
+            (4, 7_000, 7_000),
+        ];
+        for (gpus, age, rest) in table {
+            assert_eq!(stays.residual(gpus, age), rest, "{gpus} GPUs, {age} s old");
+        }
+    }
+
+    #[test]
+    fn what_is_longer_costs_its_price_and_what_is_known_to_be_shorter_a_hundredth() {
+        let stay = |seconds, stated| Stay {
+            seconds,
+            stated,
+            oldest: None,
+        };
+        let table = [
+            (stay(100, false), stay(300, false), 200 * 100 * 7),
+            (stay(300, false), stay(100, false), 0),
+            (stay(300, true), stay(100, false), 0),
+            (stay(300, true), stay(100, true), 200 * 7),
+            (stay(300, true), stay(300, true), 0),
+        ];
+        for (node, unit, cost) in table {
+            assert_eq!(node.longer(unit, 7), cost, "{unit:?} on {node:?}");
+        }
+        assert_eq!(stay(0, false).longer(stay(1, false), 0), 100);
+    }
+
+    #[test]
+    fn a_unit_runs_as_it_states_else_as_long_as_the_longest_of_late() {
+        let known = stays(&[(2, 90), (2, 70)]);
+        let mut class: Class = serde_json::from_value(serde_json::json!({
+            "source": {"scheduler": "slurm"}, "unit": {"gpus": 2}, "count": 1, "submitted": 0,
+        }))
+        .expect("a class");
+        assert_eq!(known.of_unit(&class).seconds, 90);
+        assert!(known.tells(&class) && !stays(&[]).tells(&class));
+        class.unit.gpus = 3;
+        assert_eq!(known.of_unit(&class).seconds, 600);
+        class.run_time = Some(Millis::seconds(5));
+        assert_eq!(known.of_unit(&class).seconds, 5);
+        assert!(stays(&[]).tells(&class));
+    }
+
+    #[test]
+    fn a_stated_end_counts_until_it_is_over() {
+        let stays = stays(&[(1, 50_000)]);
+        let running = |started: u64, ends: Option<u64>| Running {
+            count: 1,
+            unit: Resources {
+                gpus: 1,
+                ..Resources::default()
+            },
+            labels: BTreeMap::new(),
+            namespace: String::new(),
+            team: String::new(),
+            host_ports: std::collections::BTreeSet::new(),
+            anti_affinity: Vec::new(),
+            started: Some(UnixMs(NOW.0 - started * 1_000)),
+            ends: ends.map(|ago| UnixMs(NOW.0 + 1_000 * ago - 100_000)),
+            movable: false,
+        };
+        let mut node: NodeInput = serde_json::from_value(serde_json::json!({
+            "id": "n", "name": "n", "pool": "p", "lifecycle": "ready", "allocatable": {"gpus": 8},
+            "used": {"gpus": 1}, "busy": {"state": "working", "what": []}, "price": 1,
+        }))
+        .expect("a node");
+        let mut of = |work: Vec<Running>| {
+            node.workloads = work;
+            let stay = stays.of_node(&node);
+            (
+                stay.seconds,
+                stay.stated,
+                stay.oldest.map(|at| (NOW.0 - at.0) / 1_000),
+            )
+        };
+        assert_eq!(of(vec![running(60, Some(150))]), (50, true, Some(60)));
+        // Over, and it still runs: as what ran longer.
+        assert_eq!(of(vec![running(60, Some(50))]), (49_940, false, Some(60)));
+        let both = vec![running(60, Some(150)), running(90, Some(300))];
+        assert_eq!(of(both), (200, true, Some(90)));
+        let mixed = vec![running(60, Some(150)), running(90, None)];
+        assert_eq!(of(mixed), (49_910, false, Some(90)));
+        // Busy with what nobody lists.
+        assert_eq!(of(Vec::new()), (0, false, None));
+    }
+}

@@ -2,9 +2,9 @@
 
 use crate::fleet;
 use drover_core::model::{
-    Action, Busy, Cordon, DrainInfo, Emptying, FailureKind, Gang, Lifecycle, Locality, MemoryEntry,
-    MicroUsd, Millis, NodeInput, Plan, PlanInput, Planned, PoolId, Reason, Run, Stop, Target,
-    UnixMs,
+    Action, Anticipate, Busy, Cordon, Demanded, DrainInfo, Emptying, FailureKind, Gang, Lifecycle,
+    Locality, MemoryEntry, MicroUsd, Millis, NodeInput, Plan, PlanInput, Planned, PoolId, Reason,
+    Run, Stop, Target, UnixMs,
 };
 use drover_core::planner;
 
@@ -175,6 +175,26 @@ fn i3_never_beyond_limits() {
     assert_eq!(got.report.dropped[0].invariant, "I3 never_beyond_limits");
     input.pools[0].min = 20;
     drops(&input, drain("g5-00"), Vec::new(), "I3 never_beyond_limits");
+}
+
+#[test]
+fn i4_one_spare_for_likely_demand_and_only_for_its_time() {
+    let mut input = fleet::default_fleet();
+    let spare = |n| move |input: &PlanInput| launch(input, "p4", n, 0);
+    for (anticipate, minutes_ago, most) in [(true, 14, 1), (true, 15, 0), (false, 14, 0)] {
+        let p4 = input.pools.iter_mut().find(|p| p.id.as_str() == "p4");
+        p4.unwrap().anticipate = anticipate.then(Anticipate::default);
+        let demanded = Demanded {
+            at: UnixMs(fleet::START),
+            offering: None,
+        };
+        input.learnt.demanded = [("p4".into(), demanded)].into();
+        input.now = UnixMs(fleet::START + minutes_ago * 60_000);
+        if most == 1 {
+            keeps(&input, spare(1)(&input), Vec::new());
+        }
+        drops(&input, spare(most + 1)(&input), Vec::new(), "I4 ask_once");
+    }
 }
 
 #[test]

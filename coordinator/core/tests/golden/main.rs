@@ -2,6 +2,7 @@
 
 mod fleet;
 mod invariants;
+mod likely;
 mod random;
 mod redact;
 mod removals;
@@ -79,5 +80,7 @@ cases! {
     gangs_grow_towards_their_maximum => "gang_elastic",
     work_moves_only_where_it_says_so => "consolidate",
     old_nodes_go_once_empty => "expired",
+    nodes_are_kept_for_likely_demand => "likely",
+    units_go_where_they_keep_a_node_least_longer => "stays",
     disruption_budgets_and_the_quota => "disruption",
 }

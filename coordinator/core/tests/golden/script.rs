@@ -9,6 +9,7 @@ use drover_core::model::{
     UnixMs,
 };
 use drover_core::planner;
+use drover_core::rules::lives;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -147,12 +148,32 @@ impl World {
                 };
                 self.input.policy.teams.insert(first.to_owned(), limit);
             }
+            // Work of so many GPUs ran for these times.
+            "ran" => {
+                for ran in &words[2..] {
+                    let (gpus, ran) = (num(first)?, span(ran)?);
+                    lives::step(&mut self.input.learnt, &lives::Event::Ended { gpus, ran });
+                }
+            }
+            "learn" => self.learn(),
             "plan" => return Ok(self.plan(&words[1..])),
             "apply" => self.apply(),
             "join" => self.join(first, &rest)?,
             other => return Err(format!("unknown line: {other}")),
         }
         Ok(String::new())
+    }
+
+    /// Learns what the last plan says of demand.
+    fn learn(&mut self) {
+        let pools = self.last.iter().flat_map(|planned| &planned.report.pools);
+        for outcome in pools {
+            if let Some(demanded) = &outcome.demanded {
+                let (pool, demanded) = (outcome.pool.clone(), demanded.clone());
+                let event = lives::Event::Demanded { pool, demanded };
+                lives::step(&mut self.input.learnt, &event);
+            }
+        }
     }
 
     fn pool(&mut self, name: &str, rest: &Args<'_>) -> Result<(), String> {

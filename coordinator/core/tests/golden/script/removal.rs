@@ -1,13 +1,16 @@
 //! Keys of case files about what goes and why: ages, disruption budgets, work that can move. Used by `script`.
 
 use super::{moment, num, spaced, span};
-use drover_core::model::{Disruption, NodeInput, PoolInput, Quota, Resources, Running, UnixMs};
+use drover_core::model::{
+    Anticipate, Disruption, NodeInput, PoolInput, Quota, Resources, Running, UnixMs,
+};
 
 /// Keys of a `pool` line; true when it was one.
 pub fn pool_key(pool: &mut PoolInput, key: &str, value: &str) -> Result<bool, String> {
     match key {
         "idle" => pool.idle_after = span(value)?,
         "expire" => pool.expire_after = Some(span(value)?),
+        "anticipate" => pool.anticipate = (value == "yes").then(Anticipate::default),
         "percent" => pool.quota = Quota::Percent(num(value)?),
         // budget=NAME:MOST[:MINUTE or -[:strategy+strategy]]
         "budget" if value == "none" => pool.disruption.clear(),
@@ -35,6 +38,7 @@ pub fn pool_key(pool: &mut PoolInput, key: &str, value: &str) -> Result<bool, St
 /// Keys of a `node` line; true when it was one.
 pub fn node_key(node: &mut NodeInput, now: UnixMs, key: &str, value: &str) -> Result<bool, String> {
     match key {
+        "ran" => node.last_ran = Some(span(value)?),
         "age" => node.launched = Some(UnixMs(now.0 - span(value)?.0)),
         "price" => node.price = drover_core::model::MicroUsd(num(value)?),
         // work=COUNTxGPUS[:SPAN since its start[:stays]]: work that says that it can move.
