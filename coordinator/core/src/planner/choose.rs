@@ -27,6 +27,9 @@ use usable::Usable;
 /// Looks of one plan (bins x kinds of units learnt) at the score of `usable`; further classes take the next in order.
 const LOOKS: u64 = 20_000_000;
 
+/// Units of a class with rules about others are placed one by one; with more of them run times tell nothing.
+const NEAR_UNITS: u32 = 1_000;
+
 /// The order of use: less is better.
 type Key = (Tier, bool, bool, u64, u64, At);
 
@@ -142,6 +145,11 @@ impl Choose {
         choose
     }
 
+    /// What a unit leaves to others counts: a place may become worse by a unit that it took.
+    pub const fn weighs_rest(&self) -> bool {
+        self.usable.is_some()
+    }
+
     /// Both orders of use: for units with GPUs (bins with a free one), and for those without.
     pub fn orders(&self, work: &Work<'_>) -> (Vec<usize>, Vec<usize>) {
         let mut all: Vec<usize> = (0..work.bins.len()).collect();
@@ -217,7 +225,7 @@ impl Work<'_> {
         let looks = self.order_for(class).len() as u64;
         let each = match &self.choose.usable {
             Some(usable) => usable.looks(),
-            None if !unit.whole_node && self.stays.tells(unit) || self.wishes(class) => 1,
+            None if self.tells(class) || self.wishes(class) => 1,
             None => return false,
         };
         // Each unit placed is one more look.
@@ -227,6 +235,13 @@ impl Work<'_> {
             self.choose.looks -= looks;
         }
         enough
+    }
+
+    /// Run times tell places apart.
+    fn tells(&self, class: usize) -> bool {
+        let unit = &self.input.classes[class];
+        let few = unit.count <= NEAR_UNITS || !self.near.touches(class);
+        few && !unit.whole_node && self.stays.tells(unit)
     }
 
     fn wishes(&self, class: usize) -> bool {

@@ -50,7 +50,8 @@ fn in_order(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
     placed
 }
 
-/// One unit after the other, each where its score is least.
+/// One unit after the other, each where its score is least. Where a place only becomes better by a unit that it took, it
+/// is filled at once.
 fn best_first(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
     let fits = |work: &Work<'_>, b: usize| {
         work.bins[b].would == would && !work.kept_out(class, b) && work.room(class, b) > 0
@@ -69,6 +70,7 @@ fn best_first(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
     let (start, mut placed) = (work.step, 0);
     let mut touched = BTreeSet::new();
     let others = work.near.touches(class);
+    let fills = !others && !work.choose.weighs_rest();
     while work.open[class] > 0 {
         let Some(Reverse((score, b))) = queue.pop() else {
             break;
@@ -84,10 +86,15 @@ fn best_first(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
                 continue;
             }
         }
-        work.take(class, b, 1, false);
+        let n = if fills {
+            work.room(class, b).min(work.open[class])
+        } else {
+            1
+        };
+        work.take(class, b, n, false);
         work.chosen(class, b);
-        work.open[class] -= 1;
-        placed += 1;
+        work.open[class] -= n;
+        placed += n;
         touched.insert(b);
         if work.open[class] > 0 && fits(work, b) {
             queue.push(Reverse((work.score(class, b), b)));
