@@ -297,6 +297,35 @@ mod tests {
     }
 
     #[test]
+    fn the_document_names_every_key() {
+        let doc = include_str!("../../../docs/simulate.md");
+        let text = format!("[simulate]\nzzzzzzzzzz = 1\n{}{GROUP}", pool("g"));
+        let problems = parse(&text).expect_err("an unknown key");
+        let known = problems[0].fix.strip_prefix("known keys: ");
+        let known: Vec<&str> = known.expect("all keys").split(", ").collect();
+        assert!(known.len() > 20, "{known:?}");
+        for key in known {
+            assert!(
+                doc.contains(&format!("| `{key}` |")),
+                "{key} is not described"
+            );
+        }
+    }
+
+    #[test]
+    fn the_examples_are_read() {
+        for text in [
+            include_str!("../../../examples/simulate/openb.toml"),
+            include_str!("../../../examples/simulate/openb-boot.toml"),
+            include_str!("../../../examples/simulate/philly.toml"),
+            include_str!("../../../examples/simulate/philly-boot.toml"),
+        ] {
+            let found = parse(text).expect("an example is right");
+            assert_eq!(found.config.pools.len(), 1);
+        }
+    }
+
+    #[test]
     fn all_problems_come_in_one_run() {
         let text = format!(
             "[simulate]\nplacr = \"x\"\nplacer = \"y\"\ninterval = 3\n[control]\nmax_gpu = 1\n{}{GROUP}",

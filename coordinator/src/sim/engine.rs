@@ -238,7 +238,7 @@ impl Engine {
     fn is_over(&mut self) -> bool {
         let stage = self.stage.lock();
         let jobs = &stage.jobs;
-        if jobs.submitted < jobs.all.len() || jobs.running > 0 {
+        if jobs.submitted < jobs.all.len() || !jobs.running.is_empty() {
             return false;
         }
         let alive = stage.world.running() > 0;

@@ -3,7 +3,6 @@
 //! Called by the engine; each violation is told once, in `History::violations`. Looks at the truth of the stage, never at
 //! what control believes. I1 is watched where instances end.
 
-use super::stage::jobs::Phase;
 use super::stage::node::State;
 use super::stage::{START, Stage};
 use crate::control::view::FleetView;
@@ -50,10 +49,7 @@ impl Watch {
         hold: Millis,
         found: &mut Vec<(&'static str, String)>,
     ) {
-        for (at, standing) in stage.jobs.standing.iter().enumerate() {
-            if standing.phase != Phase::Running {
-                continue;
-            }
+        for &at in &stage.jobs.running {
             let job = &stage.jobs.all[at];
             let units: u32 = stage.history.jobs[at]
                 .on
@@ -112,10 +108,8 @@ fn limits(stage: &Stage, found: &mut Vec<(&'static str, String)>) {
 
 /// I4: nothing is granted twice for one token, and control counts what boots as coming.
 fn asked_once(stage: &Stage, view: &FleetView, found: &mut Vec<(&'static str, String)>) {
-    let booting: BTreeSet<&str> = stage
-        .queue_of_boots()
-        .map(|node| node.instance.as_str())
-        .collect();
+    let booting = stage.booting.iter().map(|at| &stage.nodes[*at].instance);
+    let booting: BTreeSet<&str> = booting.map(String::as_str).collect();
     let Some(plan) = &view.plan else { return };
     let coming: u32 = plan.0.launches.iter().map(|launch| launch.count).sum();
     let unmanaged: u32 = plan.0.pools.iter().map(|pool| pool.unmanaged).sum();

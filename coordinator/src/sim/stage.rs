@@ -60,6 +60,8 @@ pub(super) struct Stage {
     /// Nodes whose agent is up.
     pub(super) agents: BTreeMap<NodeId, usize>,
     pub(super) by_instance: BTreeMap<String, usize>,
+    /// Nodes that boot.
+    pub(super) booting: BTreeSet<usize>,
     pub(super) jobs: Jobs,
     pub(super) history: History,
     /// What will happen, by time.
@@ -122,6 +124,7 @@ impl Stage {
             nodes: Vec::new(),
             agents: BTreeMap::new(),
             by_instance: BTreeMap::new(),
+            booting: BTreeSet::new(),
             jobs: Jobs::new(trace, stated),
             history: History {
                 policy: "drover".to_owned(),
@@ -241,6 +244,7 @@ impl Stage {
                 ..NodeHistory::default()
             });
             self.by_instance.insert(id.clone(), self.nodes.len());
+            self.booting.insert(self.nodes.len());
             self.nodes.push(node);
             self.version += 1;
         }
@@ -257,6 +261,7 @@ impl Stage {
             return;
         }
         node.state = State::Up;
+        self.booting.remove(&at);
         self.agents.insert(node.id.clone(), at);
         self.enrolling.push(at);
         if let Some(history) = self.history.nodes.get_mut(at) {
@@ -274,6 +279,7 @@ impl Stage {
             return Vec::new();
         }
         node.state = State::Ended;
+        self.booting.remove(&at);
         // Ended already is what was wanted.
         let _ = self.world.terminate(&node.instance, self.now.0);
         let shown = self.ended.entry(node.pool.clone()).or_default();
@@ -288,13 +294,6 @@ impl Stage {
             self.kill_job(*job, why);
         }
         killed
-    }
-
-    /// Nodes that boot.
-    pub(super) fn queue_of_boots(&self) -> impl Iterator<Item = &Node> {
-        self.nodes
-            .iter()
-            .filter(|node| node.state == State::Booting)
     }
 
     /// Writes down what happened, for people.

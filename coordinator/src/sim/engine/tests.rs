@@ -280,7 +280,7 @@ fn the_default_scheduler_spreads_and_packs_when_told() {
             },
             ..job(id, 20, 100, 2)
         };
-        // Two nodes, one of them half full; then two small ones come.
+        // Two nodes: one with less CPU free, one with fewer GPUs in use; then a small job comes.
         let full = Job {
             unit: Resources {
                 cpu: MilliCpu(40_000),
@@ -289,7 +289,14 @@ fn the_default_scheduler_spreads_and_packs_when_told() {
             },
             ..job("half", 0, 1_000, 4)
         };
-        let other = job("other", 0, 1_000, 5);
+        let other = Job {
+            unit: Resources {
+                cpu: MilliCpu(30_000),
+                gpus: 3,
+                ..Resources::default()
+            },
+            ..job("other", 0, 1_000, 3)
+        };
         let history = played(&[full, other, small("x")], &setup);
         let node = |at: usize| history.jobs[at].on[0].0;
         (node(0), node(1), node(2))
@@ -297,8 +304,8 @@ fn the_default_scheduler_spreads_and_packs_when_told() {
     let (half, other, x) = on(false);
     assert_ne!(half, other);
     assert_eq!(x, other, "the node with more CPU left");
-    let (_, other, x) = on(true);
-    assert_eq!(x, other, "five of eight GPUs in use, not four");
+    let (half, _, x) = on(true);
+    assert_eq!(x, half, "four of eight GPUs in use, not three");
 }
 
 #[test]

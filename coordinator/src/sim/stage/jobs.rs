@@ -66,7 +66,7 @@ pub(in crate::sim) struct Jobs {
     pub(in crate::sim) standing: Vec<Standing>,
     /// Waiting jobs by class, each by (submission, position).
     pub(in crate::sim) waiting: BTreeMap<Key, BTreeSet<(Millis, usize)>>,
-    pub(in crate::sim) running: usize,
+    pub(in crate::sim) running: BTreeSet<usize>,
     pub(in crate::sim) done: usize,
     pub(in crate::sim) submitted: usize,
     /// Units that have left the queue because they started.
@@ -90,7 +90,7 @@ impl Jobs {
             standing: vec![standing; trace.jobs.len()],
             all: trace.jobs.clone(),
             waiting: BTreeMap::new(),
-            running: 0,
+            running: BTreeSet::new(),
             done: 0,
             submitted: 0,
             left: 0,
@@ -100,7 +100,7 @@ impl Jobs {
 
     /// Jobs that wait.
     pub(in crate::sim) fn pending(&self) -> usize {
-        self.submitted - self.running - self.done
+        self.submitted - self.running.len() - self.done
     }
 
     pub(super) fn submit(&mut self, at: usize, now: UnixMs) {
@@ -237,7 +237,7 @@ impl Stage {
                 }
             }
         }
-        self.jobs.running += 1;
+        self.jobs.running.insert(at);
         self.jobs.left += u64::from(job.units) + u64::from(job.rest.is_some());
         let said = self.stated.then_some(ends);
         let mut booted = false;
@@ -278,7 +278,7 @@ impl Stage {
             return;
         }
         standing.phase = Phase::Done;
-        self.jobs.running -= 1;
+        self.jobs.running.remove(&at);
         self.jobs.done += 1;
         self.history.jobs[at].ended = Some(self.now.since(START));
         self.clear(at);
@@ -300,7 +300,7 @@ impl Stage {
             standing.safe = Millis((standing.safe.0 + kept).min(job.duration.0));
         }
         let what = format!("job {} was killed: {why}", job.id);
-        self.jobs.running -= 1;
+        self.jobs.running.remove(&at);
         self.history.jobs[at].kills += 1;
         self.clear(at);
         self.jobs.wait(at, now);

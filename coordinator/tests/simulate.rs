@@ -1,0 +1,196 @@
+//! `drover simulate` as a process: a newcomer's CSV, the formats, what is refused, the same run twice, the public traces.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn drover(arguments: &[&str]) -> Ran {
+    let out = Command::new(env!("CARGO_BIN_EXE_drover"))
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran {
+        code: out.status.code(),
+        stdout: text(&out.stdout),
+        stderr: text(&out.stderr),
+    }
+}
+
+fn example(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/simulate");
+    root.join(name).to_str().expect("a path").to_owned()
+}
+
+fn write(dir: &tempfile::TempDir, name: &str, text: &str) -> String {
+    let path: PathBuf = dir.path().join(name);
+    std::fs::write(&path, text).expect("written");
+    path.to_str().expect("a path").to_owned()
+}
+
+fn json(ran: &Ran) -> serde_json::Value {
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    serde_json::from_str(&ran.stdout).expect("one JSON object")
+}
+
+#[test]
+fn a_newcomers_csv_gives_a_table_an_object_and_a_file_of_jobs() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let trace = write(
+        &dir,
+        "mine.csv",
+        "job,submit,duration,gpus,units\ntrain,0s,2h,8,2\nsweep-1,10m,30m,1,1\nsweep-2,10m,1h,1,1\n",
+    );
+    let config = example("philly.toml");
+    let ran = drover(&["simulate", &trace, "--config", &config, "--format", "csv"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let row = |name: &str| ran.stdout.lines().find(|line| line.starts_with(name));
+    let placer = row("placer").expect("a row");
+    assert!(placer.ends_with("planner"), "{}", ran.stdout);
+    let cost = row("cost ").expect("a row");
+    assert!(cost.contains("5.0"), "{}", ran.stdout);
+
+    let jobs = dir.path().join("jobs.csv");
+    let jobs = jobs.to_str().expect("a path");
+    let found = json(&drover(&[
+        "simulate", &trace, "--config", &config, "--format", "csv", "-o", "json", "--jobs", jobs,
+    ]));
+    // Two nodes for two hours, and one for an hour.
+    assert_eq!(found["cost_node_hours"], 5.0);
+    assert_eq!(found["jobs"], 3);
+    for none in ["jobs_killed", "jobs_unstarted", "violations"] {
+        assert_eq!(found[none], 0, "{none}");
+    }
+    let text = std::fs::read_to_string(jobs).expect("written");
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("train,2,0,")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_bad_trace_names_file_line_column_and_what_was_expected() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let trace = write(
+        &dir,
+        "bad.csv",
+        "job,submit_s,num_gpus,duration_s\na,0,1,60\nb,soon,1,60\nc,0,1,-5\n",
+    );
+    let ran = drover(&["simulate", &trace, "--config", &example("philly.toml")]);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stdout.is_empty());
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(
+        lines[0].ends_with(
+            "bad.csv:3: column 2 (submit_s) is \"soon\"; write seconds, not negative, as in 3600"
+        ),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        lines[1].contains("bad.csv:4: column 4 (duration_s) is \"-5\""),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        lines[2].starts_with("error: ") && lines[2].contains("2 problems"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_bad_config_and_missing_files_are_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let config = write(&dir, "bad.toml", "[simulate]\nplacr = \"planner\"\n");
+    let trace = write(&dir, "one.csv", "submit_s,duration_s,gpus\n0,60,1\n");
+    let ran = drover(&["simulate", &trace, "--config", &config]);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("bad.toml:2: simulate.placr is an unknown key; did you mean placer?"),
+        "{}",
+        ran.stderr
+    );
+    let ran = drover(&[
+        "simulate",
+        "/nowhere/x.csv",
+        "--config",
+        &example("philly.toml"),
+    ]);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("cannot read /nowhere/x.csv"),
+        "{}",
+        ran.stderr
+    );
+    let ran = drover(&["simulate", &trace]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--config"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_generated_workload_plays_and_the_same_seed_gives_the_same_run() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("jobs.jsonl");
+    let file = file.to_str().expect("a path");
+    let make = [
+        "simulate", "generate", "--seed", "11", "--jobs", "60", "--days", "2",
+    ];
+    let ran = drover(&[&make[..], &["--file", file]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let text = std::fs::read_to_string(file).expect("written");
+    assert_eq!(text.lines().count(), 60);
+    assert_eq!(drover(&make).stdout, text, "to stdout the same");
+    let play = |seed: &str| {
+        let config = example("philly-boot.toml");
+        let ran = drover(&[
+            "simulate", file, "--config", &config, "--format", "lines", "--seed", seed, "-o",
+            "json",
+        ]);
+        let mut found = json(&ran);
+        found
+            .as_object_mut()
+            .expect("an object")
+            .remove("plan_seconds");
+        found
+    };
+    let first = play("1");
+    assert_eq!(first["violations"], 0, "{first}");
+    assert_eq!(first["jobs_killed"], 0);
+    assert_eq!(first, play("1"));
+}
+
+#[test]
+fn the_public_traces_play() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces");
+    let name = "philly_e13805.csv";
+    let trace = traces.join(name);
+    if !trace.exists() {
+        eprintln!("{name} is not there: not played");
+        return;
+    }
+    let trace = trace.to_str().expect("a path");
+    let found = json(&drover(&[
+        "simulate",
+        trace,
+        "--config",
+        &example("philly.toml"),
+        "-o",
+        "json",
+    ]));
+    eprintln!("played {name}: {found}");
+    assert_eq!(found["jobs"], 374);
+    for none in ["jobs_killed", "jobs_unstarted", "violations", "wait_p99_s"] {
+        assert_eq!(found[none].as_f64(), Some(0.0), "{none}");
+    }
+    let cost = found["cost_node_hours"].as_f64().expect("a number");
+    assert!((2_641.0..2_641.0 * 1.2).contains(&cost), "{cost}");
+}
