@@ -7,14 +7,18 @@ pub mod bounds;
 pub mod compare;
 pub mod config;
 pub mod engine;
+pub mod fault;
 pub mod history;
 mod invariants;
+mod job_table;
 pub mod offered;
 mod placer;
 pub mod policy;
 mod ports;
 pub mod report;
+mod scenario;
 pub mod score;
+pub mod seeds;
 mod stage;
 pub mod trace;
 

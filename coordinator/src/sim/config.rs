@@ -4,6 +4,9 @@
 //! policy that was tried here is the one that runs. `docs/simulate.md` describes `[simulate]`; a test holds the two
 //! together.
 
+use super::fault::{self, Fault};
+use super::job_table;
+use super::trace::Job;
 use super::trace::read::{Format, Options};
 use crate::adapters::cloud::groups;
 use crate::config::reader::{self, Section};
@@ -50,6 +53,10 @@ pub struct Simulate {
     pub join_delay: Millis,
     /// From an order to its effect.
     pub order_delay: Millis,
+    /// Jobs that stand in the file itself.
+    pub jobs: Vec<Job>,
+    /// What goes wrong beside the cloud's own trouble.
+    pub faults: Vec<Fault>,
 }
 
 /// Who places jobs on nodes.
@@ -149,8 +156,8 @@ pub fn load(path: &Path) -> Result<SimConfig, SimConfigError> {
 /// All that is wrong with it, by line.
 pub fn parse(text: &str) -> Result<SimConfig, Vec<Problem>> {
     reader::read(text, |root| {
-        let simulate = simulate(&root.section("simulate"));
         let config = config::tables(root);
+        let simulate = simulate(&root.section("simulate"), &config);
         let world = groups(root);
         check(root, &config, &world);
         SimConfig {
@@ -199,7 +206,8 @@ fn check(root: &Section<'_>, config: &Config, world: &WorldSpec) {
 
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-fn simulate(section: &Section<'_>) -> Simulate {
+fn simulate(section: &Section<'_>, config: &Config) -> Simulate {
+    let pools: Vec<&str> = config.pools.iter().map(|pool| pool.name.as_str()).collect();
     let span = |key: &'static str, least: Duration, example: &str| {
         section
             .duration(key, least..=YEARS, example)
@@ -260,6 +268,12 @@ fn simulate(section: &Section<'_>) -> Simulate {
             .map_or(Cost::Usd, |at| at.value),
         join_delay: span("join_delay", Duration::ZERO, "5s").unwrap_or_default(),
         order_delay: span("order_delay", Duration::ZERO, "1s").unwrap_or_default(),
+        jobs: (section.sections("job").iter())
+            .filter_map(job_table::read)
+            .collect(),
+        faults: (section.sections("fault").iter())
+            .filter_map(|fault| fault::read(fault, &pools))
+            .collect(),
     };
     section.finish();
     found

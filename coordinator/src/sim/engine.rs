@@ -3,22 +3,28 @@
 //!
 //! Called by the CLI and the benchmarks. **Invariant:** control is the very one of production; only its ports differ.
 
+mod mishaps;
+
 use super::config::{Approvals, SimConfig};
 use super::history::History;
 use super::invariants::Watch;
 use super::placer;
 use super::ports::agents::Agents;
 use super::ports::cloud::Cloud;
+use super::ports::fragile::{Death, Fragile};
 use super::ports::queue::Queue;
 use super::stage::{START, Shared, Stage};
 use super::trace::Trace;
 use crate::adapters::clock::ManualClock;
 use crate::adapters::store::memory::{Disk, MemoryStore};
 use crate::control::commands::{CommandError, Commands};
-use crate::control::cycle::{Control, CycleError, Ports};
+use crate::control::cycle::{Control, CycleError, Planning, Ports};
 use crate::control::journal::Journal;
 use crate::ports::store::{CommitError, ReadError, Store};
+use crate::records::keys;
 use drover_core::model::{Millis, Resources, UnixMs};
+use mishaps::Schedule;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Cycles at one moment, at most.
@@ -113,56 +119,153 @@ pub fn leave_out_unfit(trace: &mut Trace, setup: &SimConfig) {
     }
 }
 
+/// A coordinator over the store as it is.
+struct Mind {
+    control: Control,
+    commands: Commands,
+    store: Arc<Fragile>,
+}
+
 struct Engine {
     stage: Shared,
     clock: Arc<ManualClock>,
+    disk: Disk,
+    death: Arc<Death>,
     control: Control,
     commands: Commands,
-    store: Arc<MemoryStore>,
+    store: Arc<Fragile>,
     queue: Arc<Queue>,
     setup: SimConfig,
+    seed: u64,
+    mishaps: Schedule,
+    /// Plans of coordinators that are no more.
+    planning: Planning,
     watch: Watch,
     /// When anything changed last.
     changed: UnixMs,
     stop: Option<UnixMs>,
 }
 
+/// What a coordinator over this store needs beside it.
+struct Around<'e> {
+    stage: &'e Shared,
+    clock: &'e Arc<ManualClock>,
+    disk: &'e Disk,
+    death: &'e Arc<Death>,
+    queue: &'e Arc<Queue>,
+    setup: &'e SimConfig,
+    seed: u64,
+}
+
+impl Around<'_> {
+    /// Starts a coordinator: whoever led before is fenced.
+    async fn start(&self) -> Result<Mind, SimError> {
+        let inner = MemoryStore::open(self.disk);
+        let store = Arc::new(Fragile::new(inner, self.death.clone()));
+        let journal = Arc::new(Journal::open(store.clone(), self.clock.clone()).await?);
+        let mut control = Control::new(
+            self.setup.config.clone(),
+            Ports {
+                journal,
+                link: Arc::new(Agents::new(self.stage.clone())),
+                actuators: vec![Arc::new(Cloud(self.stage.clone()))],
+                sources: vec![self.queue.clone()],
+                clock: self.clock.clone(),
+            },
+        );
+        control.repeatable(self.seed);
+        let (commands, _) = control.commands();
+        Ok(Mind {
+            control,
+            commands,
+            store,
+        })
+    }
+}
+
 impl Engine {
     async fn new(trace: &Trace, setup: &SimConfig, seed: u64) -> Result<Self, SimError> {
         let stage = Shared::new(Stage::new(trace, setup, seed));
         let clock = Arc::new(ManualClock::at(START));
-        let store = Arc::new(MemoryStore::open(&Disk::with_id("0000000000000000")));
-        let journal = Arc::new(Journal::open(store.clone(), clock.clone()).await?);
+        let disk = Disk::with_id("0000000000000000");
+        let death = Arc::new(Death::default());
         let queue = Arc::new(Queue::new(stage.clone(), setup.config.control.gang_hold));
-        let mut control = Control::new(
-            setup.config.clone(),
-            Ports {
-                journal,
-                link: Arc::new(Agents::new(stage.clone())),
-                actuators: vec![Arc::new(Cloud(stage.clone()))],
-                sources: vec![queue.clone()],
-                clock: clock.clone(),
-            },
-        );
-        control.repeatable(seed);
-        let (commands, _) = control.commands();
+        let around = Around {
+            stage: &stage,
+            clock: &clock,
+            disk: &disk,
+            death: &death,
+            queue: &queue,
+            setup,
+            seed,
+        };
+        let mind = around.start().await?;
         Ok(Self {
             stage,
             clock,
-            control,
-            commands,
-            store,
+            disk,
+            death,
+            control: mind.control,
+            commands: mind.commands,
+            store: mind.store,
             queue,
             setup: setup.clone(),
+            seed,
+            mishaps: Schedule::new(&setup.simulate.faults, seed),
+            planning: Planning::default(),
             watch: Watch::default(),
             changed: START,
             stop: setup.simulate.end.map(|end| START.after(end)),
         })
     }
 
+    /// Another coordinator over the same store.
+    async fn start(&self) -> Result<Mind, SimError> {
+        let around = Around {
+            stage: &self.stage,
+            clock: &self.clock,
+            disk: &self.disk,
+            death: &self.death,
+            queue: &self.queue,
+            setup: &self.setup,
+            seed: self.seed,
+        };
+        around.start().await
+    }
+
+    /// It is the coordinator from now on.
+    fn take(&mut self, mind: Mind) {
+        let old = self.control.planning();
+        self.planning.plans += old.plans;
+        self.planning.took += old.took;
+        self.control = mind.control;
+        self.commands = mind.commands;
+        self.store = mind.store;
+    }
+
+    /// The coordinator has died and starts again. Agents whose record is lost enrol anew.
+    async fn restart(&mut self) -> Result<(), SimError> {
+        self.death.never();
+        let mind = self.start().await?;
+        self.take(mind);
+        let known: BTreeSet<String> = (self.store.list(keys::NODE).await?)
+            .into_iter()
+            .map(|entry| entry.key)
+            .collect();
+        let mut stage = self.stage.lock();
+        let lost: Vec<usize> = (stage.agents.iter())
+            .filter(|(id, _)| !known.contains(&keys::named(keys::NODE, id.as_str())))
+            .map(|(_, at)| *at)
+            .collect();
+        stage.enrolling.extend(lost);
+        stage.version += 1;
+        Ok(())
+    }
+
     async fn play(&mut self) -> Result<(), SimError> {
         loop {
             self.stage.lock().advance();
+            self.mishaps().await?;
             self.settle().await?;
             if self.is_over() {
                 return Ok(());
@@ -181,7 +284,16 @@ impl Engine {
         for _ in 0..IN_A_ROW {
             Stage::enrol(&self.stage, self.store.as_ref() as &dyn Store).await?;
             let before = self.stage.lock().version;
-            let again = self.control.cycle().await?;
+            let cycle = tokio::select! {
+                biased;
+                () = self.death.came() => None,
+                again = self.control.cycle() => Some(again?),
+            };
+            let Some(again) = cycle else {
+                self.stage.lock().note("the coordinator died".to_owned());
+                self.restart().await?;
+                continue;
+            };
             let view = self.commands.view();
             let mut acted = false;
             if self.setup.simulate.approvals == Approvals::AtOnce {
@@ -218,9 +330,12 @@ impl Engine {
     /// The next moment at which anything can change.
     fn next(&self) -> UnixMs {
         let stage = self.stage.lock();
-        let due = self.control.next_due(stage.now);
+        // Control's moments are of its wall clock.
+        let ahead = stage.mishaps.ahead;
+        let due = self.control.next_due(stage.wall());
+        let due = due.map(|at| UnixMs(at.0.saturating_sub(ahead.0)));
         let longest = stage.now.after(self.setup.simulate.interval);
-        [stage.next(), due, Some(longest)]
+        [stage.next(), due, self.mishaps.next(), Some(longest)]
             .into_iter()
             .flatten()
             .min()
@@ -242,6 +357,9 @@ impl Engine {
             return false;
         }
         let alive = stage.world.running() > 0;
+        if !self.mishaps.is_over() {
+            return false;
+        }
         if jobs.pending() == 0 && !alive {
             return true;
         }
@@ -251,7 +369,9 @@ impl Engine {
     }
 
     fn finish(self) -> History {
-        let planning = self.control.planning();
+        let mut planning = self.control.planning();
+        planning.plans += self.planning.plans;
+        planning.took += self.planning.took;
         let mut stage = self.stage.lock();
         // When nothing came any more, the run was over with the last change.
         let over = self.stop.is_none_or(|stop| stage.now < stop);

@@ -2,4 +2,5 @@
 
 pub(super) mod agents;
 pub(super) mod cloud;
+pub(super) mod fragile;
 pub(super) mod queue;

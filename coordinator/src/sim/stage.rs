@@ -4,6 +4,7 @@
 //! Changed by the ports, by the placers and by the engine as time passes. Deterministic; knows no clock but `now`.
 
 pub(super) mod jobs;
+pub(super) mod mishaps;
 pub(super) mod node;
 
 use super::config::{Durations, SimConfig};
@@ -75,6 +76,8 @@ pub(super) struct Stage {
     pub(super) order_delay: Millis,
     /// Agents that came up and have no record yet.
     pub(super) enrolling: Vec<usize>,
+    /// What is amiss now.
+    pub(super) mishaps: mishaps::Mishaps,
     /// What agents have told and nobody has settled.
     pub(super) notices: Vec<AgentNotice>,
 }
@@ -138,6 +141,7 @@ impl Stage {
             join_delay: setup.simulate.join_delay,
             order_delay: setup.simulate.order_delay,
             enrolling: Vec::new(),
+            mishaps: mishaps::Mishaps::default(),
             notices: Vec::new(),
         }
     }
@@ -204,8 +208,8 @@ impl Stage {
                         notice: v1::Notice {
                             id: format!("spot-{id}"),
                             kind: "spot_interruption".to_owned(),
-                            at_unix_ms: self.now.0,
-                            deadline_unix_ms: ends,
+                            at_unix_ms: self.wall().0,
+                            deadline_unix_ms: ends.saturating_add(self.mishaps.ahead.0),
                             subject: id,
                             message: "the spot market takes the instance back".to_owned(),
                         },
@@ -313,7 +317,7 @@ impl Stage {
         let records: Vec<crate::records::NodeRecord> = {
             let mut stage = shared.lock();
             let fresh = std::mem::take(&mut stage.enrolling);
-            let now = stage.now;
+            let now = stage.wall();
             fresh
                 .into_iter()
                 .filter_map(|at| Some(stage.nodes.get(at)?.record(now)))

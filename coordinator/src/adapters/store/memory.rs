@@ -21,6 +21,10 @@ struct Content {
 #[derive(Debug, Clone)]
 pub struct Disk(Arc<Mutex<Content>>);
 
+/// A backup of a [`Disk`].
+#[derive(Debug, Clone)]
+pub struct DiskCopy(BTreeMap<String, (Vec<u8>, u64)>);
+
 impl Default for Disk {
     fn default() -> Self {
         Self::with_id(&new_store_id())
@@ -37,6 +41,27 @@ impl Disk {
             revision: 0,
             entries: BTreeMap::new(),
         })))
+    }
+
+    /// A backup of what it holds.
+    #[must_use]
+    pub fn copy(&self) -> DiskCopy {
+        DiskCopy(self.lock().entries.clone())
+    }
+
+    /// Writes one entry from outside, as `drover restore` does before a coordinator starts.
+    pub fn write(&self, key: &str, value: Vec<u8>) {
+        let mut content = self.lock();
+        content.revision += 1;
+        let revision = content.revision;
+        content.entries.insert(key.to_owned(), (value, revision));
+    }
+
+    /// The content of a backup again. Whoever led before is fenced.
+    pub fn put_back(&self, copy: &DiskCopy) {
+        let mut content = self.lock();
+        content.fence += 1;
+        content.entries.clone_from(&copy.0);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Content> {

@@ -1,7 +1,7 @@
 //! Virtual agents behind [`AgentLink`]: every node that is up reports at every moment, and acts on orders at once or
 //! after the delay that the config names.
 
-use super::super::stage::{Event, Shared};
+use super::super::stage::{Event, Shared, Stage};
 use crate::ports::link::{AgentLink, AgentNotice, AgentView};
 use crate::records::OrderRecord;
 use drover_core::model::NodeId;
@@ -23,21 +23,26 @@ impl Agents {
     }
 }
 
+/// What is known of an agent now: a silent one said what it said last.
+fn said(stage: &mut Stage, at: usize) -> Arc<AgentView> {
+    if stage.is_silent(at) {
+        return stage.nodes[at].unheard();
+    }
+    let (wall, mono) = (stage.wall(), stage.elapsed().0);
+    stage.nodes[at].heard(wall, mono)
+}
+
 impl AgentLink for Agents {
     fn views(&self) -> Vec<Arc<AgentView>> {
         let mut stage = self.stage.lock();
-        let (now, mono) = (stage.now, stage.elapsed().0);
         let all: Vec<usize> = stage.agents.values().copied().collect();
-        all.into_iter()
-            .map(|at| stage.nodes[at].heard(now, mono))
-            .collect()
+        all.into_iter().map(|at| said(&mut stage, at)).collect()
     }
 
     fn view(&self, node: &NodeId) -> Option<Arc<AgentView>> {
         let mut stage = self.stage.lock();
-        let (now, mono) = (stage.now, stage.elapsed().0);
         let at = stage.agents.get(node).copied()?;
-        Some(stage.nodes[at].heard(now, mono))
+        Some(said(&mut stage, at))
     }
 
     fn notices(&self) -> Vec<AgentNotice> {
@@ -57,8 +62,15 @@ impl AgentLink for Agents {
         let Some(at) = stage.agents.get(node).copied() else {
             return;
         };
+        // As a real agent does: an order of the past changes nothing (I10).
+        let known = stage.nodes[at].order.as_ref();
+        if known.is_some_and(|k| (k.epoch, k.generation) > (order.epoch, order.generation)) {
+            return;
+        }
         stage.nodes[at].order = Some(order);
+        let heard = stage.mishaps.silent.get(&at).copied();
         let when = stage.now.after(stage.order_delay);
+        let when = heard.map_or(when, |until| until.max(when));
         stage.queue.insert((when, Event::Obey { node: at }));
         stage.version += 1;
     }

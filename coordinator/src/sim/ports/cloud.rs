@@ -93,7 +93,7 @@ fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
             zone: offering.zone.clone(),
             instance_type: offering.instance_type.clone(),
             protected: Some(true),
-            launched: Some(node.launched),
+            launched: Some(node.launched.after(stage.mishaps.ahead)),
         })
     };
     let alive = stage.world.alive_in(&group.name);
@@ -119,7 +119,7 @@ fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
         failures: Vec::new(),
         unfilled: 0,
         withdrawing: false,
-        read_at: stage.now,
+        read_at: stage.wall(),
     })
 }
 
@@ -162,7 +162,7 @@ fn launch(stage: &mut Stage, order: &LaunchOrder) -> Result<LaunchOutcome, Actua
             _ => FailureKind::Transient,
         },
         message: format!("{}: {}", refusal.code, refusal.message),
-        at: stage.now,
+        at: stage.wall(),
     });
     if let Some(failure) = &failure {
         let kind = format!("{:?}", failure.kind).to_lowercase();
@@ -221,6 +221,14 @@ impl Actuator for Cloud {
         let pool = stage.pools.get(&stage.nodes[at].pool);
         if let Some(error) = pool.and_then(|pool| unanswered(&stage, pool)) {
             return Err(error);
+        }
+        if stage.mishaps.cordoned.contains(&at) {
+            let what = format!("{instance} was ended although a person had cordoned it");
+            stage.violated("I7 undo_only_own", what);
+        }
+        if stage.is_silent(at) && !stage.nodes[at].cordoned {
+            let what = format!("{instance} was ended while its agent was silent");
+            stage.violated("I6 silence_is_not_death", what);
         }
         let killed = stage.end_node(at, "its node was told to leave");
         if !killed.is_empty() {

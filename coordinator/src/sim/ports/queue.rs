@@ -4,6 +4,7 @@
 use super::super::stage::Shared;
 use super::super::stage::jobs::{Key, SOURCE};
 use crate::ports::demand::{DemandError, DemandReading, DemandSource, Members, Occupied};
+use crate::sim::fault::Kind;
 use async_trait::async_trait;
 use drover_core::model::{Millis, NodeId, UnixMs};
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ pub(in crate::sim) struct Queue {
     stage: Shared,
     hold: Millis,
     told: Arc<Mutex<Vec<Key>>>,
+    /// Said again while the source is stale.
+    last: Mutex<DemandReading>,
 }
 
 impl Queue {
@@ -22,6 +25,7 @@ impl Queue {
             stage,
             hold,
             told: Arc::default(),
+            last: Mutex::default(),
         }
     }
 
@@ -39,6 +43,30 @@ impl DemandSource for Queue {
     }
 
     async fn read(&self, now: UnixMs) -> Result<DemandReading, DemandError> {
+        let trouble = self.stage.lock().mishaps.source;
+        match trouble {
+            Some(Kind::SourceFails) => {
+                return Err(DemandError {
+                    source_name: SOURCE.to_owned(),
+                    message: "connection refused".to_owned(),
+                });
+            }
+            Some(Kind::SourceEmpty) => {
+                self.told
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clear();
+                return Ok(DemandReading {
+                    at: now,
+                    ..DemandReading::default()
+                });
+            }
+            Some(Kind::SourceStale) => {
+                let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                return Ok(last.clone());
+            }
+            _ => {}
+        }
         let found = self.stage.lock().jobs.classes(self.hold);
         let mut reading = DemandReading {
             at: now,
@@ -51,11 +79,16 @@ impl DemandSource for Queue {
             reading.members.push(Members(names));
         }
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone_from(&reading);
         Ok(reading)
     }
 
     fn running(&self) -> Option<BTreeMap<NodeId, Occupied>> {
         let stage = self.stage.lock();
+        if stage.mishaps.source == Some(Kind::SourceFails) {
+            return None;
+        }
         let busy = stage.agents.iter().filter_map(|(id, at)| {
             let node = stage.nodes.get(*at)?;
             (!node.is_empty()).then(|| (id.clone(), node.occupied().clone()))

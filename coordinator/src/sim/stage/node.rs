@@ -300,6 +300,13 @@ impl Node {
         self.view.clone()
     }
 
+    /// What it said last, when nobody hears it.
+    pub(in crate::sim) fn unheard(&self) -> Arc<AgentView> {
+        let mut view = self.view.as_ref().clone();
+        view.connected = false;
+        Arc::new(view)
+    }
+
     /// The agent acts on its newest order: cordons, and says how far a drain is.
     pub(super) fn obey(&mut self) {
         let Some(order) = &self.order else { return };
