@@ -21,7 +21,8 @@ const GPUS: u32 = 8;
 pub(crate) fn cases() -> Vec<Case> {
     let (nodes, pools) = (NODES, POOLS);
     let quiet = format!("{nodes} nodes, 50,000 workloads, {pools} pools");
-    let gangs = format!("{quiet}, {GANGS} pending gangs");
+    let gangs = format!("{quiet}, {GANGS} pending gangs of mixed shape");
+    let short = format!("{gangs}, the budget used up");
     vec![
         Case {
             name: quiet,
@@ -34,6 +35,12 @@ pub(crate) fn cases() -> Vec<Case> {
             input: with_gangs(fleet()),
             look: look_gangs,
             target_ms: Some(250.0),
+        },
+        Case {
+            name: short,
+            input: without_growth(with_gangs(fleet())),
+            look: look_gangs,
+            target_ms: None,
         },
     ]
 }
@@ -102,22 +109,49 @@ fn node(number: u32, pool: &PoolInput, dice: &mut Dice) -> NodeInput {
     }
 }
 
-/// Gangs of 8 to 64 one-GPU units in one pool or one site, each a class of its own. The fleet has room for some of them.
+/// Gangs of mixed shape, each a class of its own: 8 to 64 GPUs in units of one to eight, in one node, pool, zone, site or
+/// anywhere, a third of them elastic. The fleet has room for most of them.
 fn with_gangs(mut input: PlanInput) -> PlanInput {
     let dice = &mut Dice(11);
     for g in 0..GANGS {
-        let units = dice.pick(&[8, 16, 32, 64]);
-        let mut class = class(&format!("gang-{g:04}"), units, size(4_000, 16 << 30, 1));
+        let gpus = dice.pick(&[1, 1, 2, 4, 8]);
+        let locality = dice.pick(&[
+            Locality::Pool,
+            Locality::Pool,
+            Locality::Zone,
+            Locality::Site,
+            Locality::Any,
+            Locality::Node,
+        ]);
+        let all = if locality == Locality::Node {
+            GPUS
+        } else {
+            dice.pick(&[8, 16, 32, 64])
+        };
+        let units = (all / gpus).max(1);
+        let cpu = dice.pick(&[4_000, 8_000, 10_000]);
+        let unit = size(cpu * u64::from(gpus), u64::from(gpus) << 34, gpus);
+        let mut class = class(&format!("gang-{g:04}"), units, unit);
         class.submitted.0 = NOW.0 - u64::from(GANGS - g) * 1_000;
         class.gang = Some(Gang {
-            min: units,
+            min: if dice.pick(&[0, 0, 1]) == 1 {
+                units.div_ceil(2)
+            } else {
+                units
+            },
             assigned: 0,
-            locality: dice.pick(&[Locality::Pool, Locality::Site]),
+            locality,
             hold: Millis::minutes(20),
             holding_since: None,
         });
         input.classes.push(class);
     }
+    input
+}
+
+/// The same, and the budget is used up: most of them cannot be whole.
+fn without_growth(mut input: PlanInput) -> PlanInput {
+    input.policy.max_gpus = Some(NODES * GPUS);
     input
 }
 
@@ -145,7 +179,8 @@ fn look_gangs(input: &PlanInput, planned: &Planned) -> Looked {
     let mut whole = 0_u32;
     for (class, outcome) in input.classes.iter().zip(&planned.report.classes) {
         let here = outcome.fitted + outcome.coming + outcome.grown;
-        if here == class.count {
+        let least = class.gang.as_ref().map_or(class.count, |gang| gang.min);
+        if here >= least {
             whole += 1;
         } else if here > 0 {
             return Err(format!("{:?} got {here} of {}", class.source, class.count));

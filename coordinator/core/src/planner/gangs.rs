@@ -239,7 +239,7 @@ impl Gangs {
             let (could, place) = best.unwrap_or_default();
             Short { could, place }
         });
-        if home.is_empty() {
+        if home.is_empty() && need <= open {
             let slot = round.failed[kind].get_or_insert_with(|| (need, short.clone()));
             slot.0 = slot.0.min(need);
         }

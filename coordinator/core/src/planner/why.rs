@@ -1,6 +1,7 @@
 //! Why, and why not: the reasons of classes (I9). Called by `report`. Reads the run's state, changes
 //! nothing, renders nothing.
 
+mod alike;
 mod offers;
 mod places;
 
@@ -8,20 +9,19 @@ pub(super) use offers::limit_reason;
 pub(super) use places::Places;
 
 use super::away::Missing;
-use super::could::{self, Could};
+use super::could::Could;
 use super::state::Work;
-use super::supply::{At, stale};
+use super::supply::stale;
 use super::{coming, gangs, matching};
 use crate::model::{ClassOutcome, PoolInput, Reason, Stop};
-use std::collections::BTreeSet;
 
 /// Reasons listed for one class or pool at most.
 pub(super) const LISTED: usize = 40;
 
 /// Reasons of one class whose figures are known.
-pub(super) fn class(
-    work: &Work<'_>,
-    places: &Places<'_>,
+pub(super) fn class<'a>(
+    work: &Work<'a>,
+    places: &Places<'a>,
     missing: &Missing<'_>,
     class: usize,
     outcome: &mut ClassOutcome,
@@ -37,19 +37,23 @@ pub(super) fn class(
     places.say(work, class, &mut reasons);
     reasons.extend(coming::of_request(work, class));
     if outcome.unplaced > 0 && unit.constraints.unsupported.is_empty() {
-        let could = could::could_ever(work, class);
+        let told = places.alike(work, missing, class);
+        let could = &told.could;
         let least = unit.gang.as_ref().map_or(1, |g| g.min.max(1));
         outcome.impossible = could.never(least);
         if outcome.impossible {
-            reasons.splice(0..0, never(work, class, &could, least));
+            reasons.splice(0..0, never(work, class, could, least));
         } else if !could.anywhere(least) {
             let unread = could.unread.iter().map(|p| &work.input.pools[*p]);
             for pool in unread {
                 push(&mut reasons, Some(unread_reason(pool)));
             }
         }
-        kept_for_gangs(work, class, &mut reasons);
-        offers::not_placed(work, places, missing, class, &mut reasons);
+        let holders = told.holders.iter().filter(|h| **h != class);
+        reasons.extend(holders.take(LISTED).map(|h| gangs::kept(work, *h)));
+        for reason in &told.not_placed {
+            push(&mut reasons, Some(reason.clone()));
+        }
     }
     let silent = reasons.is_empty();
     if outcome.unplaced > 0 {
@@ -103,34 +107,6 @@ fn unread_reason(pool: &PoolInput) -> Reason {
     Reason::PoolUnread {
         pool: pool.id.clone(),
         why,
-    }
-}
-
-/// Gangs whose held part would serve it.
-fn kept_for_gangs(work: &Work<'_>, class: usize, reasons: &mut Vec<Reason>) {
-    if !work.holds && work.partial.is_empty() {
-        return;
-    }
-    let bins = work.bins.iter().filter(|b| !b.would && b.placed.is_empty());
-    let mut holders: BTreeSet<usize> = BTreeSet::new();
-    for bin in bins.filter(|b| work.matches(class, b.kind)) {
-        let At::Node(n) = bin.at else { continue };
-        let node = &work.input.nodes[n];
-        let by = gangs::holding(work, bin);
-        if by.is_empty() || by.contains(&class) {
-            continue;
-        }
-        let mut lent = bin.clone();
-        lent.free.size = bin.total.minus(&work.names.size(&node.used));
-        lent.free.shares.clone_from(&node.gpu_shares);
-        lent.empty = bin.idle || node.used.is_zero();
-        lent.held.clear();
-        if work.room_by(&work.tally, class, &lent) > work.room_by(&work.tally, class, bin) {
-            holders.extend(by);
-        }
-    }
-    for holder in holders {
-        reasons.push(gangs::kept(work, holder));
     }
 }
 

@@ -7,6 +7,7 @@ mod random;
 mod redact;
 mod removals;
 mod script;
+mod standoff;
 mod words;
 
 macro_rules! cases {

@@ -140,7 +140,8 @@ impl Gangs {
             return;
         };
         let until = since.unwrap_or(input.now).after(gang.hold);
-        if until <= input.now || matches!(chosen, Domain::Any) {
+        let tried = gang.holding_since.is_some() || !input.memory.is_empty();
+        if until <= input.now || matches!(chosen, Domain::Any) || !tried {
             return;
         }
         let least = gang.min.max(1);

@@ -2,8 +2,11 @@
 
 use super::super::state::Work;
 use super::super::supply::{At, Tier};
+use super::alike::{Held, Kind, Told, held};
 use crate::model::{Reason, Resources, UnixMs};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Where each class has units: indices of bins and of groups.
 pub(in super::super) struct Places<'w> {
@@ -11,6 +14,10 @@ pub(in super::super) struct Places<'w> {
     groups: Vec<Vec<usize>>,
     /// Per pool: kinds and sizes of the nodes that exist.
     pub(super) shapes: Vec<Vec<(usize, &'w Resources)>>,
+    /// Bins that gangs hold.
+    pub(super) held: Vec<Held>,
+    /// What was told to classes of one kind.
+    pub(super) told: RefCell<BTreeMap<Kind<'w>, Rc<Told>>>,
 }
 
 impl<'w> Places<'w> {
@@ -21,6 +28,8 @@ impl<'w> Places<'w> {
             bins: none.clone(),
             groups: none,
             shapes: vec![Vec::new(); work.input.pools.len()],
+            held: held(work),
+            told: RefCell::default(),
         };
         for (kind, pool, size) in work.shapes.keys() {
             if let Some(p) = pool {
