@@ -219,12 +219,12 @@ impl Gangs {
                 return;
             }
             let confirmed = best.confirmed(work);
-            apply(work, round, class, &best);
+            let domain = apply(work, round, class, best);
             if !confirmed && !would && home.is_empty() {
                 let since = gang.holding_since;
-                self.insure(work, round, (class, kind), &best.domain, since);
+                self.insure(work, round, (class, kind), &domain, since);
             }
-            self.whole.insert(class, best.domain);
+            self.whole.insert(class, domain);
             return;
         }
         if would || self.waits(work, round, who, kind, ends) {

@@ -76,14 +76,13 @@ pub(super) fn commit(work: &mut Work<'_>, order: &[usize], packing: Packing) {
             parts.entry(origin).or_default().push(group);
         }
     }
-    // Each group in its place, maybe in parts, then what was opened, all in the order of opening.
-    for (at, group) in std::mem::take(&mut work.groups).into_iter().enumerate() {
-        match parts.remove(&at) {
-            Some(mut list) => {
-                list.sort_by_key(|g| g.leaf);
-                work.groups.append(&mut list);
-            }
-            None => work.groups.push(group),
+    // Each group in its place, maybe in parts, then what was opened, all in the order of opening. From the end, so that
+    // places before stay what they are.
+    while let Some((at, mut list)) = parts.pop_last() {
+        list.sort_by_key(|g| g.leaf);
+        match <[Group; 1]>::try_from(list) {
+            Ok([one]) => work.groups[at] = one,
+            Err(list) => drop(work.groups.splice(at..=at, list)),
         }
     }
     new.sort_by_key(|g| g.leaf);

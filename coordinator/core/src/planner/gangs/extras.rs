@@ -46,7 +46,7 @@ impl Gangs {
                 }
             };
             if let Some(best) = best {
-                apply(work, &mut round, *class, &best);
+                apply(work, &mut round, *class, best);
             }
         }
     }

@@ -5,7 +5,6 @@
 
 use super::map::Map;
 use crate::planner::state::Work;
-use std::collections::BTreeSet;
 
 /// What was taken from since the run of `gangs` began, and the order of use as it was then.
 pub(super) struct Log {
@@ -153,8 +152,11 @@ impl Look {
         self.seen_bins = log.bins.len();
         let fresh = &log.offers[self.seen_offers..];
         if !fresh.is_empty() {
-            let slots: BTreeSet<usize> = fresh.iter().filter_map(|o| map.of_offer[*o]).collect();
-            self.opened(work, map, |slot| slots.contains(&slot));
+            let mut slots = vec![false; map.pools.len()];
+            for slot in fresh.iter().filter_map(|o| map.of_offer[*o]) {
+                slots[slot] = true;
+            }
+            self.opened(work, map, |slot| slots[slot]);
         }
         self.seen_offers = log.offers.len();
     }

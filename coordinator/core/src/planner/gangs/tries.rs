@@ -80,23 +80,24 @@ pub(super) fn too_dear(work: &Work<'_>, class: usize, t: &Try) -> Option<Reason>
     work.over_budget(class, fits, new)
 }
 
-/// Takes it.
-pub(super) fn apply(work: &mut Work<'_>, round: &mut Round<'_>, class: usize, t: &Try) {
+/// Takes it; returns where.
+pub(super) fn apply(work: &mut Work<'_>, round: &mut Round<'_>, class: usize, t: Try) -> Domain {
     for (b, n) in &t.fits {
         work.take(class, *b, *n, false);
         round.log.took(*b);
     }
     work.forget_full(t.fits.len());
     work.open[class] -= t.fitted;
-    if let Some(packing) = &t.packing {
+    if let Some(packing) = t.packing {
         let rest = work.open[class];
         for group in packing.groups.iter().filter(|g| g.units(class) > 0) {
             round.log.grew(group.offer);
         }
         if !round.would {
-            work.book_packing(class, packing);
+            work.book_packing(class, &packing);
         }
-        grow::commit(work, &[class], packing.clone());
+        grow::commit(work, &[class], packing);
         work.open[class] = rest - (t.placed - t.fitted);
     }
+    t.domain
 }
