@@ -9,6 +9,7 @@ mod breaker;
 mod chance;
 pub mod commands;
 pub mod cycle;
+mod deeds;
 mod drains;
 mod due;
 pub mod events;

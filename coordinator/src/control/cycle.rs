@@ -5,6 +5,7 @@
 
 use super::background::Background;
 use super::chance::Chance;
+use super::deeds::{Deed, Done};
 use super::events::Happening;
 use super::fleet::{FleetNode, Sources, join};
 use super::journal::Journal;
@@ -67,6 +68,8 @@ pub struct Control {
     pub(super) pools: Pools,
     /// Launch calls at work.
     pub(super) asks: Background<LaunchId, Answer>,
+    /// Calls at work that end, protect or give back.
+    pub(super) deeds: Background<Deed, Done>,
     pub(super) seen: Seen,
     pub(super) wake: Wake,
     pub(super) views: watch::Sender<Arc<FleetView>>,
@@ -131,6 +134,7 @@ impl Control {
             clock: ports.clock,
             pools: Pools::new(ports.actuators, wake.clone()),
             asks: Background::new(wake.clone()),
+            deeds: Background::new(wake.clone()),
             seen,
             wake,
             views: watch::channel(Arc::new(FleetView::default())).0,
@@ -267,7 +271,8 @@ impl Control {
     /// All that is decided without a plan; each part commits for itself.
     async fn keep_books(&mut self, round: &mut Round) -> Result<(), CycleError> {
         self.keep_alive(round).await?;
-        self.protect_members(round).await;
+        self.take_deeds(round).await?;
+        self.protect_members(round).await?;
         self.settle_launches(round).await?;
         self.take_joins(round).await?;
         self.take_losses(round).await?;

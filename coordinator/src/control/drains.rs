@@ -5,6 +5,8 @@
 
 mod leave;
 
+pub(super) use leave::Leaving;
+
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::fleet::FleetNode;

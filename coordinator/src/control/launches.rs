@@ -6,6 +6,7 @@
 mod joins;
 
 use super::cycle::{Control, CycleError, Round};
+use super::deeds::Deed;
 use super::events::Happening;
 use super::failures;
 use super::requests::drop_assignments;
@@ -56,7 +57,8 @@ impl Control {
                 .launches
                 .get(&launch.id)
                 .is_none_or(|held| held.value.state != LaunchState::Intended);
-            if at_work || settled {
+            let withdrawing = self.is_at_work(&Deed::Withdraw(launch.pool.clone()));
+            if at_work || settled || withdrawing {
                 continue;
             }
             let due = self.seen.retry.get(&launch.id);

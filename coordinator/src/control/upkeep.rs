@@ -5,13 +5,14 @@
 //! Never in `observe`, never while frozen.
 
 use super::cycle::{Control, CycleError, Round};
+use super::deeds::{Deed, Done};
 use super::events::Happening;
 use super::input::coming;
 use super::launches::joined_count;
 use super::requests::drop_assignments;
 use super::tx::Tx;
 use crate::ports::actuate::{
-    Instance, InstanceState, PoolReading, ProviderFailure, Way, Withdrawal,
+    ActuateError, Instance, InstanceState, PoolReading, ProviderFailure, Way, Withdrawal,
 };
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, Millis, Mode, OfferingId, PoolId, UnixMs};
@@ -23,52 +24,73 @@ const SKEW: Millis = Millis::seconds(5);
 
 impl Control {
     /// Members without scale-in protection get it before anything else is done to their pool.
-    pub(super) async fn protect_members(&mut self, round: &Round) {
+    pub(super) async fn protect_members(&mut self, round: &mut Round) -> Result<(), CycleError> {
         let bare = self.tended(round, |_, reading| {
             reading.instances.iter().any(|instance| {
                 instance.protected == Some(false) && instance.state == InstanceState::Running
             })
         });
         for pool in bare {
-            let Some(actuator) = self.driver(&pool) else {
+            let deed = Deed::Guard(pool.clone());
+            let Some(actuator) = self.driver(&pool).filter(|_| !self.is_at_work(&deed)) else {
                 continue;
             };
-            if let Err(error) = actuator.guard(&pool).await {
-                tracing::warn!(pool = %pool, error = %error, "members without protection could not be protected");
-            }
-            self.pools.stale(&pool);
+            self.deeds.begin(deed, async move {
+                let result = actuator.guard(&pool).await;
+                Done::Guarded(pool, result)
+            });
         }
+        self.take_deeds(round).await
     }
 
     /// Gives back what no launch waits for any more, step by step.
     pub(super) async fn withdraw_wishes(&mut self, round: &mut Round) -> Result<(), CycleError> {
         let due = self.tended(round, |pool, reading| {
-            reading.withdrawing || nobodys_wish(round, pool, reading)
+            let asking = self.asks.flying().any(|id| {
+                let launch = round.ledger.launches.get(id);
+                launch.is_some_and(|held| held.value.pool == *pool)
+            });
+            !asking && (reading.withdrawing || nobodys_wish(round, pool, reading))
         });
         for pool in due {
-            let Some(actuator) = self.driver(&pool) else {
+            let deed = Deed::Withdraw(pool.clone());
+            let Some(actuator) = self.driver(&pool).filter(|_| !self.is_at_work(&deed)) else {
                 continue;
             };
-            match actuator.withdraw(&pool).await {
-                Ok(Withdrawal::Nothing) => {}
-                Ok(Withdrawal::Waits { why }) => {
-                    tracing::info!(pool = %pool, why, "an unfilled wish is being withdrawn");
-                }
-                Ok(Withdrawal::Done { from, to }) => {
-                    let mut tx = Tx::new();
-                    tx.event(Happening::Withdrawn {
-                        pool: pool.clone(),
-                        from,
-                        to,
-                    });
-                    tx.audit("pool.withdraw", pool.as_str(), format!("{from} to {to}"));
-                    self.commit(round, tx).await?;
-                    self.pools.stale(&pool);
-                    round.again = true;
-                }
-                Err(error) => {
-                    tracing::warn!(pool = %pool, error = %error, "an unfilled wish could not be withdrawn");
-                }
+            self.deeds.begin(deed, async move {
+                let result = actuator.withdraw(&pool).await;
+                Done::Withdrawn(pool, result)
+            });
+        }
+        self.take_deeds(round).await
+    }
+
+    /// Writes down how far giving back is.
+    pub(super) async fn withdrawn(
+        &mut self,
+        round: &mut Round,
+        pool: &PoolId,
+        result: Result<Withdrawal, ActuateError>,
+    ) -> Result<(), CycleError> {
+        match result {
+            Ok(Withdrawal::Nothing) => {}
+            Ok(Withdrawal::Waits { why }) => {
+                tracing::info!(pool = %pool, why, "an unfilled wish is being withdrawn");
+            }
+            Ok(Withdrawal::Done { from, to }) => {
+                let mut tx = Tx::new();
+                tx.event(Happening::Withdrawn {
+                    pool: pool.clone(),
+                    from,
+                    to,
+                });
+                tx.audit("pool.withdraw", pool.as_str(), format!("{from} to {to}"));
+                self.commit(round, tx).await?;
+                self.pools.stale(pool);
+                round.again = true;
+            }
+            Err(error) => {
+                tracing::warn!(pool = %pool, error = %error, "an unfilled wish could not be withdrawn");
             }
         }
         Ok(())

@@ -111,6 +111,8 @@ pub struct Script {
     pub answer_lost: bool,
     /// Every termination fails so.
     pub leave_fails: Option<FailureKind>,
+    /// A termination gives no answer until [`Cloud::answer`].
+    pub leave_hangs: bool,
     /// Cannot be read.
     pub dark: bool,
     /// New instances are not shown.
@@ -124,6 +126,9 @@ pub struct Cloud {
     pub scripts: Mutex<BTreeMap<String, Script>>,
     pub launches: Mutex<Vec<LaunchOrder>>,
     pub ended: Mutex<Vec<String>>,
+    /// Terminations that were asked for, answered or not.
+    pub leaves: Mutex<Vec<String>>,
+    answers_come: Notify,
     answers: Mutex<BTreeMap<String, LaunchOutcome>>,
     next: AtomicU64,
     now: AtomicU64,
@@ -178,6 +183,10 @@ impl Cloud {
             .filter(|(_, machine)| machine.pool == pool && machine.state < InstanceState::Leaving)
             .map(|(id, _)| id.clone())
             .collect()
+    }
+    /// What hung is answered.
+    pub fn answer(&self) {
+        self.answers_come.notify_waiters();
     }
     pub fn asked(&self) -> usize {
         self.launches.lock().expect("lock").len()
@@ -342,6 +351,10 @@ impl Actuator for CloudPort {
 
     async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {
         let script = self.0.scripted(pool.as_str());
+        self.0.leaves.lock().expect("lock").push(instance.0.clone());
+        if script.leave_hangs {
+            self.0.answers_come.notified().await;
+        }
         if let Some(kind) = script.leave_fails {
             return Err(refusal(kind));
         }

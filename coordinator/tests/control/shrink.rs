@@ -304,3 +304,41 @@ async fn sc_90_a_spot_notice_forces_a_drain_at_once() {
         "acknowledged"
     );
 }
+
+#[tokio::test]
+async fn a_region_that_gives_no_answer_to_a_termination_delays_no_other() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.bystanders(3);
+    idle_node(&mut rig, "i-1").await;
+    rig.cloud.add("b", "i-2");
+    rig.join("b", "i-2").await;
+    rig.cloud.script("a", |script| script.leave_hangs = true);
+    rig.pass(Millis::minutes(15)).await;
+    assert_eq!(rig.cloud.alive("a"), ["i-1"], "asked for, and no answer");
+    assert!(
+        !rig.cloud.alive("b").contains(&"i-2".to_owned()),
+        "goes all the same"
+    );
+    assert_eq!(rig.node("i-1").lifecycle, Lifecycle::Leaving);
+    let calls = |rig: &Rig| {
+        let leaves = rig.cloud.leaves.lock().expect("lock");
+        leaves.iter().filter(|id| *id == "i-1").count()
+    };
+    assert_eq!(calls(&rig), 1, "it is called once while no answer comes");
+    // Work goes on meanwhile.
+    rig.ask_with("job", 1, GPUS, |spec| spec.pools = vec!["b".into()])
+        .await;
+    rig.cycle().await;
+    rig.boot_all().await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("job"), "served");
+    rig.cloud.script("a", |script| script.leave_hangs = false);
+    rig.cloud.answer();
+    rig.pass(Millis::seconds(20)).await;
+    assert!(rig.cloud.alive("a").is_empty());
+    assert!(
+        !rig.has_node("i-1"),
+        "the answer was taken in a later cycle"
+    );
+    assert_eq!(calls(&rig), 1);
+}

@@ -3,8 +3,9 @@
 //! Called for a node that the plan, or a person's drain, lets go. Reads the agent once more, passes the breaker, commits,
 //! calls, and confirms by reading before the record goes.
 
-use crate::config::PoolSource;
+use crate::config::{PoolConfig, PoolSource};
 use crate::control::cycle::{Control, CycleError, Round};
+use crate::control::deeds::{Deed, Done};
 use crate::control::events::Happening;
 use crate::control::failures;
 use crate::control::fleet::{Evidence, FleetNode, busy};
@@ -88,46 +89,58 @@ impl Control {
         matches!(busy(&view, evidence, now, now), Busy::Idle { .. })
     }
 
-    /// Calls for nodes that may leave, concurrently, and writes down what went wrong.
+    /// Calls for nodes that may leave, all at once.
     pub(in crate::control) async fn call_leaves(
         &mut self,
         round: &mut Round,
         leaving: Vec<Leaving>,
     ) -> Result<(), CycleError> {
-        let calls = leaving.into_iter().filter_map(|leaving| {
-            let kind = self.config.pool(&leaving.pool)?.kind();
-            let actuator = self.pools.actuator(kind)?;
-            Some(async move {
-                let result = actuator.leave(&leaving.pool, &leaving.instance).await;
-                (leaving, result)
-            })
-        });
-        let results = futures::future::join_all(calls).await;
-        for (leaving, result) in results {
-            fail::fail_point!("leave.called");
+        for leaving in leaving {
+            let kind = self.config.pool(&leaving.pool).map(PoolConfig::kind);
+            let Some(actuator) = kind.and_then(|kind| self.pools.actuator(kind)) else {
+                continue;
+            };
             let mono = self.clock.mono();
             self.seen.leave_called.insert(leaving.node.clone(), mono);
-            let readings = self
-                .pools
-                .watch(&leaving.pool)
-                .map_or(0, |watch| watch.readings);
-            self.seen.leave_read.insert(leaving.node.clone(), readings);
-            self.pools.stale(&leaving.pool);
-            match result {
-                Ok(()) => {
-                    let fixed = self
-                        .config
-                        .pool(&leaving.pool)
-                        .is_some_and(|pool| matches!(pool.source, PoolSource::Static(_)));
-                    if fixed {
-                        self.take_off(round, &leaving.node).await?;
-                    }
-                    round.again = true;
-                }
-                Err(error) => self.leave_failed(round, &leaving, error).await?,
-            }
+            self.deeds
+                .begin(Deed::Leave(leaving.node.clone()), async move {
+                    let result = actuator.leave(&leaving.pool, &leaving.instance).await;
+                    Done::Left(leaving, result)
+                });
         }
-        Ok(())
+        self.take_deeds(round).await
+    }
+
+    /// Writes down what a call gave.
+    pub(in crate::control) async fn left(
+        &mut self,
+        round: &mut Round,
+        leaving: &Leaving,
+        result: Result<(), ActuateError>,
+    ) -> Result<(), CycleError> {
+        fail::fail_point!("leave.called");
+        let mono = self.clock.mono();
+        self.seen.leave_called.insert(leaving.node.clone(), mono);
+        let readings = self
+            .pools
+            .watch(&leaving.pool)
+            .map_or(0, |watch| watch.readings);
+        self.seen.leave_read.insert(leaving.node.clone(), readings);
+        self.pools.stale(&leaving.pool);
+        match result {
+            Ok(()) => {
+                let fixed = self
+                    .config
+                    .pool(&leaving.pool)
+                    .is_some_and(|pool| matches!(pool.source, PoolSource::Static(_)));
+                if fixed {
+                    self.take_off(round, &leaving.node).await?;
+                }
+                round.again = true;
+                Ok(())
+            }
+            Err(error) => self.leave_failed(round, leaving, error).await,
+        }
     }
 
     /// A refusal for good brings the node back (SC-51); passing trouble is tried again.
@@ -167,6 +180,7 @@ impl Control {
         self.rejoin(round);
         if let Some(node) = round.node(&leaving.node).cloned()
             && let Some(drain) = node.drain.clone()
+            && drain.step == DrainStep::Leaving
         {
             self.undo(round, &node, &drain, happening).await?;
         }
@@ -189,7 +203,8 @@ impl Control {
             .is_some_and(|found| found.state >= InstanceState::Leaving);
         let called = self.seen.leave_called.get(&node.id);
         let waits = called.is_some_and(|at| round.mono.0.saturating_sub(at.0) < CALL_AGAIN.0);
-        if under_way || waits || !round.read.contains(&pool) {
+        let at_work = self.is_at_work(&Deed::Leave(node.id.clone()));
+        if under_way || waits || at_work || !round.read.contains(&pool) {
             return Ok(());
         }
         // The record says that it leaves, and the provider still has it: the call was lost with a crash, or failed.

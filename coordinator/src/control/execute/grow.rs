@@ -3,6 +3,7 @@
 use super::{add, fresh_id, offered, request_of};
 use crate::config::PoolSource;
 use crate::control::cycle::{Control, CycleError, Round};
+use crate::control::deeds::Deed;
 use crate::control::events::Happening;
 use crate::control::input::hosts_off;
 use crate::control::launches::{Answer, order};
@@ -105,7 +106,9 @@ impl Control {
             Stop::Stale { may_grow, .. } => !may_grow,
             _ => true,
         });
-        self.mode(round, pool) != Mode::Observe && !stopped
+        // Raised now, what is asked for would be given back together with the old wish: in the next cycle.
+        let withdrawing = self.is_at_work(&Deed::Withdraw(pool.clone()));
+        self.mode(round, pool) != Mode::Observe && !stopped && !withdrawing
     }
 
     fn tell_failover(&self, round: &mut Round, to: &OfferingId, count: u32) {

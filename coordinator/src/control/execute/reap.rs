@@ -5,6 +5,7 @@
 
 use crate::control::breaker::is_valid;
 use crate::control::cycle::{Control, CycleError, Round};
+use crate::control::deeds::{Deed, Done};
 use crate::control::events::Happening;
 use crate::control::tx::Tx;
 use crate::ports::actuate::InstanceState;
@@ -84,17 +85,14 @@ impl Control {
             let Some(actuator) = kind.and_then(|kind| self.pools.actuator(kind)) else {
                 continue;
             };
-            if let Err(error) = actuator.leave(&dead.pool, &dead.instance).await {
-                round.events.push(Happening::LeaveFailed {
-                    node,
-                    kind: error.kind,
-                    message: error.message,
+            self.seen.reaped.insert(dead.instance.clone(), round.mono);
+            self.deeds
+                .begin(Deed::Reap(dead.instance.clone()), async move {
+                    let result = actuator.leave(&dead.pool, &dead.instance).await;
+                    Done::Reaped(node, dead.pool, result)
                 });
-            }
-            self.seen.reaped.insert(dead.instance, round.mono);
-            self.pools.stale(&dead.pool);
         }
-        Ok(())
+        self.take_deeds(round).await
     }
 
     fn dead(&self, round: &Round) -> Vec<Dead> {
@@ -123,7 +121,8 @@ impl Control {
                     .reaped
                     .get(instance)
                     .is_some_and(|at| round.mono.0.saturating_sub(at.0) < Millis::minutes(1).0);
-                if runs && !called {
+                let at_work = self.is_at_work(&Deed::Reap(instance.clone()));
+                if runs && !called && !at_work {
                     found.push(Dead {
                         launch: launch.id.clone(),
                         pool: launch.pool.clone(),
