@@ -23,6 +23,7 @@ mod idle;
 mod input;
 pub mod journal;
 mod launches;
+mod learning;
 pub mod ledger;
 mod notices;
 pub mod observe;

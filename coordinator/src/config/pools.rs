@@ -28,6 +28,8 @@ pub struct PoolConfig {
     pub spare: u32,
     /// Idle time before a node may go.
     pub idle_after: Millis,
+    /// Keep idle nodes, and ask for one, where demand is likely.
+    pub anticipate: bool,
     /// GPU use in percent below which a GPU counts as unused; absent: GPU use is no witness.
     pub idle_gpu_below: Option<u32>,
     /// Nodes of this age are replaced once empty; absent: never for their age.
@@ -233,6 +235,7 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
         section.report(at.offset, "spare", &message, "set spare to at most max");
     }
     let idle_after = span("idle_after", Duration::ZERO, Millis::minutes(10), "10m");
+    let anticipate = section.flag("anticipate");
     let provision_deadline = span("provision_deadline", SECOND, Millis::minutes(15), "15m");
     let idle_gpu_below = section.parsed("idle_gpu_below", "5%", |text| {
         let percent = values::percent(text)?;
@@ -258,6 +261,7 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
         max,
         spare: spare.map_or(0, |at| at.value),
         idle_after,
+        anticipate: anticipate.unwrap_or(false),
         idle_gpu_below,
         expire_after,
         provision_deadline,

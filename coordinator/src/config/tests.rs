@@ -52,6 +52,7 @@ fn every_commented_key_of_the_example_is_read() {
     let pool = &config.pools[1];
     assert_eq!(pool.prices["p2.16xlarge"], MicroUsd(14_400_000));
     assert_eq!(pool.idle_gpu_below, Some(5));
+    assert!(pool.anticipate && !config.pools[0].anticipate);
     assert_eq!(pool.expire_after, Some(Millis::minutes(30 * 24 * 60)));
     assert_eq!(pool.disruption.len(), 1);
     let working = &pool.disruption[0];

@@ -10,6 +10,7 @@ use super::events::Happening;
 use super::fleet::{FleetNode, Sources, join};
 use super::journal::Journal;
 use super::launches::Answer;
+use super::learning::Learning;
 use super::ledger::Ledger;
 use super::observe::Pools;
 use super::plans::PlanFiles;
@@ -79,6 +80,7 @@ pub struct Control {
     /// As the last cycle left it.
     pub(super) last_ledger: Ledger,
     pub(super) planning: Planning,
+    pub(super) learning: Learning,
 }
 
 /// What planning has cost so far.
@@ -142,6 +144,7 @@ impl Control {
             chance: Arc::default(),
             last_ledger: Ledger::default(),
             planning: Planning::default(),
+            learning: Learning::default(),
         }
     }
 
@@ -184,6 +187,7 @@ impl Control {
         self.planning.took += began.elapsed();
         self.planning.plans += 1;
         self.note_holds(&input, &planned, &members, round.now);
+        self.note_demand(&planned);
         self.save_plan(&input, &planned);
         if self.check(&mut round, &input, &planned) {
             self.execute(&mut round, &input, &planned).await?;
@@ -192,6 +196,7 @@ impl Control {
         let plan = Arc::new((input, planned));
         self.seen.cycle += 1;
         self.publish(&mut round, &plan, &members);
+        self.keep_learnt(&round).await?;
         let events = std::mem::take(&mut round.events);
         match self.journal.tell(events).await {
             Ok(()) => {}

@@ -5,8 +5,9 @@
 //! costs a cycle, a moment that is missed costs the caller's longest interval.
 
 use super::cycle::Control;
-use drover_core::model::{Millis, Reason, UnixMs};
+use drover_core::model::{Busy, Millis, Reason, UnixMs};
 use drover_core::rules::breaker::{APPROVAL_LIFE, FLEET_WINDOW, POOL_WINDOW};
+use drover_core::rules::lives::held_until;
 
 /// A source in doubt is believed again after this; see `guard`.
 const CONFIRM: Millis = Millis(60_000);
@@ -116,6 +117,19 @@ fn plan_dues(
         for limit in &pool.disruption {
             if let Some(until) = limit.until {
                 at(until);
+            }
+        }
+        if let Some(anticipate) = &pool.anticipate {
+            if let Some(last) = input.learnt.demanded.get(&pool.id) {
+                at(last.at.after(anticipate.spare_for));
+            }
+            let nodes = input.nodes.iter();
+            for node in nodes.filter(|node| node.pool.as_ref() == Some(&pool.id)) {
+                if let Busy::Idle { since } = node.busy
+                    && let Some(until) = held_until(anticipate, since, node.last_ran)
+                {
+                    at(until);
+                }
             }
         }
         if let Some(age) = pool.expire_after {

@@ -13,8 +13,8 @@ use crate::records::{
     AssignmentTarget, DrainStep, LaunchRecord, LaunchState, REQUEST_LABEL, RequestState, Then,
 };
 use drover_core::model::{
-    Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis, NodeId,
-    NodeInput, Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind,
+    Anticipate, Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis,
+    NodeId, NodeInput, Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind,
     RequestName, Resources, Steering, UnixMs,
 };
 use std::cmp::Reverse;
@@ -41,7 +41,7 @@ impl Control {
             .filter_map(|source| source.running())
             .collect();
         let control = &self.config.control;
-        let input = PlanInput {
+        let mut input = PlanInput {
             version: PLAN_VERSION,
             now: round.now,
             seed: self.seen.cycle,
@@ -81,6 +81,7 @@ impl Control {
                 consolidate: control.consolidate,
             },
         };
+        self.recall_learnt(round, &mut input).await;
         (input, members)
     }
 
@@ -149,7 +150,7 @@ impl Control {
             max: provider.map_or(max, |most| max.min(most)),
             spare: settings.spare.unwrap_or(pool.spare),
             idle_after: pool.idle_after,
-            anticipate: None,
+            anticipate: pool.anticipate.then(Anticipate::default),
             quota: pool.quota,
             rank: u32::try_from(rank).unwrap_or(u32::MAX),
             labels: pool.labels.clone(),

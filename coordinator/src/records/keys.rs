@@ -35,6 +35,9 @@ pub const AUDIT: &str = "/audit/";
 /// Events, by zero-padded sequence number; a bounded tail.
 pub const EVENT: &str = "/event/";
 
+/// What the fleet has learnt from its own work.
+pub const LEARNT: &str = "/learnt";
+
 /// When a cycle last ran, at most a minute old: how long nobody looked, after a start.
 pub const ALIVE: &str = "/alive";
 
