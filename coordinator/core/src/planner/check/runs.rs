@@ -305,8 +305,22 @@ fn gangs(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 fn together(facts: &Facts<'_>, locality: Locality, runs: &[(usize, &Run)]) -> bool {
+    match locality {
+        Locality::Any => return true,
+        Locality::Node => return runs.iter().all(|(_, run)| run.target == runs[0].1.target),
+        Locality::Pool | Locality::Zone | Locality::Site => {}
+    }
     let mut homes = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for (_, run) in runs {
+        // New nodes of one action are in one place.
+        let like = match &run.target {
+            Target::New { action, .. } => Some(*action),
+            _ => None,
+        };
+        if like.is_some_and(|action| !seen.insert(action)) {
+            continue;
+        }
         let Ok((place, _, _)) = target(facts, run) else {
             continue;
         };

@@ -173,7 +173,10 @@ impl Look {
         let unit = &work.input.classes[self.class];
         let mine = &mut self.entries[span.from..span.to];
         let rank = log.rank(unit.unit.gpus, b);
-        if let Ok(at) = mine.binary_search_by_key(&rank, |e| e.rank) {
+        if span.units > 0
+            && let Ok(at) = mine.binary_search_by_key(&rank, |e| e.rank)
+            && mine[at].units > 0
+        {
             let units = work.room_at_most(self.class, b).min(mine[at].units);
             span.units -= u64::from(mine[at].units - units);
             mine[at].units = units;

@@ -10,6 +10,7 @@ use crate::planner::grow::{self, Packing};
 use crate::planner::ledger::Ledger;
 use crate::planner::near::Tally;
 use crate::planner::offers::Offer;
+use crate::planner::packing::may_open;
 use crate::planner::state::Work;
 use crate::planner::trial;
 use std::cmp::Reverse;
@@ -365,8 +366,12 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
             ledger,
             ..
         } = self.ask;
-        let allow = |_: usize, o: &Offer<'_>| o.would == would;
-        let on_one = |n| grow::on_one_node(self.work, class, n, ledger, &allow);
+        let on_one = |n| {
+            let only = self.one_offer(n);
+            let among = |at: usize| only.is_none_or(|one| one == Some(at));
+            let allow = |at: usize, o: &Offer<'_>| o.would == would && among(at);
+            grow::on_one_node(self.work, class, n, ledger, &allow)
+        };
         let offers = self.look.growing.iter().flat_map(|g| &g.offers);
         let largest = offers
             .filter(|(o, _)| ledger.room(&self.work.offers, *o) > 0)
@@ -381,6 +386,39 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
                 p.left[0] = units - n;
                 Some(p)
             })
+    }
+}
+
+impl Ways<'_, '_, '_> {
+    /// The offer of the node that takes so many units, so that others need not be packed: of the first open one, else of
+    /// the cheapest; inner none: there is no such node. None: rules between units may say otherwise.
+    fn one_offer(&self, units: u32) -> Option<Option<usize>> {
+        let (work, class, ledger) = (self.work, self.ask.class, self.ask.ledger);
+        if work.near.touches(class) {
+            return None;
+        }
+        let mut open = work.groups.iter().filter(|g| {
+            work.offers[g.offer].would == self.ask.would
+                && work.room_in_by(&work.tally, class, g).0 >= units
+        });
+        let key = |o: usize| {
+            let offer = &work.offers[o];
+            (
+                offer.tier,
+                offer.price,
+                work.input.pools[offer.pool].rank,
+                o,
+            )
+        };
+        let new = || {
+            let all = self.look.growing.iter().flat_map(|g| &g.offers);
+            all.filter(|(_, n)| *n >= units)
+                .map(|(o, _)| *o)
+                .filter(|o| may_open(work, class, &work.offers[*o]))
+                .filter(|o| ledger.room(&work.offers, *o) > 0)
+                .min_by_key(|o| key(*o))
+        };
+        Some(open.next().map(|g| g.offer).or_else(new))
     }
 }
 
