@@ -6,17 +6,17 @@ use super::supply::is_present;
 use crate::model::{Away, Class, Cordon, Lifecycle, NodeInput, PoolKind, Reason, Resources};
 use std::collections::BTreeMap;
 
-/// Counted by (pool, kind, size); without kind and size where only the template tells.
+/// Counted per pool by (kind, size); without kind and size where only the template tells.
 pub(super) struct Missing<'a> {
-    nodes: BTreeMap<(usize, usize, &'a Resources, Away), u32>,
-    hosts: BTreeMap<(usize, Away), u32>,
+    nodes: Vec<BTreeMap<(usize, &'a Resources, Away), u32>>,
+    hosts: Vec<BTreeMap<Away, u32>>,
 }
 
 /// All of the fleet.
 pub(super) fn missing<'a>(work: &Work<'a>) -> Missing<'a> {
     let mut all = Missing {
-        nodes: BTreeMap::new(),
-        hosts: BTreeMap::new(),
+        nodes: vec![BTreeMap::new(); work.input.pools.len()],
+        hosts: vec![BTreeMap::new(); work.input.pools.len()],
     };
     let mut known: BTreeMap<usize, (u32, u32)> = BTreeMap::new();
     for (i, node) in work.input.nodes.iter().enumerate() {
@@ -27,14 +27,14 @@ pub(super) fn missing<'a>(work: &Work<'a>) -> Missing<'a> {
         *seen += u32::from(node.lifecycle != Lifecycle::Gone);
         if node.lifecycle == Lifecycle::Off {
             *off += 1;
-            *all.hosts.entry((p, Away::Off)).or_insert(0) += 1;
+            *all.hosts[p].entry(Away::Off).or_insert(0) += 1;
         }
         if !is_present(node) || work.bin_of_node.contains_key(&i) {
             continue;
         }
         if let Some(why) = away(node) {
-            let key = (p, work.node_kind[i], &node.allocatable, why);
-            *all.nodes.entry(key).or_insert(0) += 1;
+            let key = (work.node_kind[i], &node.allocatable, why);
+            *all.nodes[p].entry(key).or_insert(0) += 1;
         }
     }
     for &p in work.pool_index.values() {
@@ -51,7 +51,7 @@ pub(super) fn missing<'a>(work: &Work<'a>) -> Missing<'a> {
             .saturating_sub(seen.saturating_add(coming))
             .saturating_sub(can_start.saturating_sub(off));
         if rest > 0 {
-            all.hosts.insert((p, Away::NotJoined), rest);
+            all.hosts[p].insert(Away::NotJoined, rest);
         }
     }
     all
@@ -80,6 +80,13 @@ fn away(node: &NodeInput) -> Option<Away> {
 }
 
 impl Missing<'_> {
+    /// Some node of a pool that is away would take a unit of the class.
+    pub fn any(&self, work: &Work<'_>, class: usize, pool: usize) -> bool {
+        let unit = &work.input.classes[class].unit;
+        let mut nodes = self.nodes[pool].keys();
+        nodes.any(|(kind, size, _)| work.matches(class, *kind) && unit.fits(size))
+    }
+
     /// Those of a pool that would take a unit; `template`: new nodes of the pool would.
     pub fn reasons(
         &self,
@@ -90,15 +97,13 @@ impl Missing<'_> {
     ) -> Vec<Reason> {
         let unit: &Class = &work.input.classes[class];
         let mut sums: BTreeMap<&Away, u32> = BTreeMap::new();
-        for ((p, kind, size, why), n) in &self.nodes {
-            if *p == pool && work.matches(class, *kind) && unit.unit.fits(size) {
+        for ((kind, size, why), n) in &self.nodes[pool] {
+            if work.matches(class, *kind) && unit.unit.fits(size) {
                 *sums.entry(why).or_insert(0) += n;
             }
         }
-        for ((p, why), n) in &self.hosts {
-            if *p == pool && template {
-                *sums.entry(why).or_insert(0) += n;
-            }
+        for (why, n) in self.hosts[pool].iter().filter(|_| template) {
+            *sums.entry(why).or_insert(0) += n;
         }
         let id = &work.input.pools[pool].id;
         sums.into_iter()

@@ -67,8 +67,6 @@ impl<'a> Places<'a> {
             let room = |bin: &Bin| work.room_by(&work.tally, class, bin);
             work.matches(class, h.lent.kind) && room(&h.lent) > room(&work.bins[h.bin])
         };
-        let mut not_placed = Vec::new();
-        offers::not_placed(work, self, missing, class, &mut not_placed);
         let told = Rc::new(Told {
             could: could_ever(work, class),
             holders: self
@@ -77,7 +75,7 @@ impl<'a> Places<'a> {
                 .filter(would_serve)
                 .flat_map(|h| h.by.clone())
                 .collect(),
-            not_placed,
+            not_placed: offers::not_placed(work, self, missing, class),
         });
         // Rules between units look at labels and at who is there: such classes are told one by one.
         if !work.near.touches(class) {

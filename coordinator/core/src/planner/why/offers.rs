@@ -1,21 +1,12 @@
 //! Why more cannot be had, pool by pool in the order of cost. Used by `why`, and by headroom for what it lacks.
 
 use super::super::away::Missing;
+use super::super::offers::Offer;
+use super::super::report::to_u32;
 use super::super::state::Work;
 use super::super::supply::unread;
 use super::{LISTED, Places, push, unread_reason};
 use crate::model::{PoolId, Reason, Resources};
-
-/// What is said of one pool.
-struct Said {
-    /// It could serve a unit, if only there were room.
-    serves: bool,
-    /// What its cheapest offer that would do costs.
-    cost: u64,
-    /// In the order of the config.
-    rank: u32,
-    reasons: Vec<Reason>,
-}
 
 /// Why more cannot be had: first the pools that could serve, in the order in which they are tried, then the others.
 pub(super) fn not_placed(
@@ -23,59 +14,83 @@ pub(super) fn not_placed(
     places: &Places<'_>,
     missing: &Missing<'_>,
     class: usize,
-    reasons: &mut Vec<Reason>,
-) {
-    let mut all: Vec<Said> = Vec::new();
-    let mut more = 0;
-    for &p in work.pool_index.values() {
-        // A class that no pool fits is not explained five hundred times.
-        if all.len() > LISTED && !may_serve(work, places, class, p) {
-            more += 1;
-            continue;
+) -> Vec<Reason> {
+    let mut order: Vec<_> = work
+        .pool_index
+        .values()
+        .map(|p| (standing(work, places, missing, class, *p), *p))
+        .collect();
+    order.sort_unstable();
+    let mut reasons = Vec::new();
+    let mut left = order.len();
+    for (_, p) in order {
+        // Nobody reads of five hundred pools; nobody writes it, either.
+        if reasons.len() >= LISTED {
+            break;
         }
-        all.push(pool(work, places, missing, class, p));
+        pool(work, places, missing, class, p, &mut reasons);
+        left -= 1;
     }
-    all.sort_by_key(|said| (!said.serves, said.cost, said.rank));
-    for reason in all.into_iter().flat_map(|said| said.reasons) {
-        push(reasons, Some(reason));
+    if left > 0 {
+        reasons.push(Reason::More {
+            count: to_u32(left),
+        });
     }
-    if more > 0 {
-        reasons.push(Reason::More { count: more });
-    }
+    reasons
 }
 
-/// Some node or some offer of the pool matches the class and is large enough.
-fn may_serve(work: &Work<'_>, places: &Places<'_>, class: usize, p: usize) -> bool {
+/// Where a pool stands: does it not serve the class, what its cheapest offer costs, the order of the config.
+fn standing(
+    work: &Work<'_>,
+    places: &Places<'_>,
+    missing: &Missing<'_>,
+    class: usize,
+    p: usize,
+) -> (bool, u64, u32) {
     let unit = &work.input.classes[class];
+    let rank = work.input.pools[p].rank;
     let offers = work.offers_of[p].iter().map(|o| &work.offers[*o]);
-    let mut offers = offers.filter(|o| work.matches(class, o.kind));
+    let cost = offers
+        .filter(|o| work.matches(class, o.kind) && may_take(work, class, o))
+        .map(|o| o.price)
+        .min();
     let mut nodes = places.shapes[p].iter();
-    offers.any(|o| o.alloc.as_ref().is_none_or(|a| unit.unit.fits(a)))
-        || nodes.any(|(kind, size)| work.matches(class, *kind) && unit.unit.fits(size))
+    match cost {
+        Some(cost) => (false, cost, rank),
+        None if nodes.any(|(k, size)| work.matches(class, *k) && unit.unit.fits(size)) => {
+            (false, 0, rank)
+        }
+        None => (!missing.any(work, class, p), 0, rank),
+    }
 }
 
+/// New nodes of the offer take a unit, or it is not known.
+fn may_take(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> bool {
+    offer.alloc.as_ref().is_none_or(|alloc| {
+        !(work.plain[class] && alloc.gpus > 0) && offer.times(&work.input.classes[class]) > 0
+    })
+}
+
+/// What is said of one pool.
 fn pool(
     work: &Work<'_>,
     places: &Places<'_>,
     missing: &Missing<'_>,
     class: usize,
     p: usize,
-) -> Said {
+    reasons: &mut Vec<Reason>,
+) {
     let unit = &work.input.classes[class];
     let pool = &work.input.pools[p];
     let id = || pool.id.clone();
-    let fits = |o: usize| {
-        let offer = &work.offers[o];
+    let template = work.offers_of[p].iter().any(|o| {
+        let offer = &work.offers[*o];
         work.matches(class, offer.kind) && offer.times(unit) > 0
-    };
-    let template = work.offers_of[p].iter().any(|o| fits(*o));
-    let mut said = Said {
-        serves: false,
-        cost: u64::MAX,
-        rank: pool.rank,
-        reasons: missing.reasons(work, class, p, template),
-    };
-    let away = !said.reasons.is_empty();
+    });
+    let away = missing.reasons(work, class, p, template);
+    let out = !away.is_empty();
+    reasons.extend(away);
+    let mut said = false;
     let mut differs: Option<Reason> = None;
     let text = |what: String| Reason::PoolDiffers { pool: id(), what };
     for &o in &work.offers_of[p] {
@@ -85,8 +100,8 @@ fn pool(
             continue;
         }
         let Some(alloc) = &offer.alloc else {
-            push(&mut said.reasons, offer.closed.clone());
-            said.serves = true;
+            push(reasons, offer.closed.clone());
+            said = true;
             continue;
         };
         if work.plain[class] && alloc.gpus > 0 {
@@ -97,12 +112,11 @@ fn pool(
             differs = Some(too_small(&pool.id, &unit.unit, alloc));
             continue;
         }
-        said.serves = true;
-        said.cost = said.cost.min(offer.price);
-        push(&mut said.reasons, limit_reason(work, o));
+        said = true;
+        push(reasons, limit_reason(work, o));
     }
-    if said.serves {
-        return said;
+    if said {
+        return;
     }
     let mut room = false;
     for (kind, size) in &places.shapes[p] {
@@ -112,20 +126,14 @@ fn pool(
             None => differs = Some(too_small(&pool.id, &unit.unit, size)),
         }
     }
-    said.serves = room || away;
-    if said.serves {
-        said.cost = 0;
-    }
     if pool.offerings.is_empty() && unread(pool) && !room {
-        push(&mut said.reasons, Some(unread_reason(pool)));
+        push(reasons, Some(unread_reason(pool)));
     } else if room {
-        push(&mut said.reasons, Some(Reason::NoRoom { pool: id() }));
-    } else if !away {
+        push(reasons, Some(Reason::NoRoom { pool: id() }));
+    } else if !out {
         let nothing = "it has no nodes and nothing can be asked of it";
-        said.reasons
-            .push(differs.unwrap_or_else(|| text(nothing.to_owned())));
+        reasons.push(differs.unwrap_or_else(|| text(nothing.to_owned())));
     }
-    said
 }
 
 /// What keeps an offer that would do from being asked (more).
