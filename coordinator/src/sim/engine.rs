@@ -310,6 +310,9 @@ impl Engine {
                 let plan = view.plan.as_deref();
                 placer::place(&mut stage, self.setup.simulate.placer, &told, plan);
                 stage.advance();
+                if let Some((input, planned)) = plan {
+                    stage.note_held(input, planned);
+                }
                 let hold = self.setup.config.control.gang_hold;
                 self.watch.after_step(&mut stage, &view, hold);
                 if stage.version != before {
@@ -373,6 +376,7 @@ impl Engine {
         planning.plans += self.planning.plans;
         planning.took += self.planning.took;
         let mut stage = self.stage.lock();
+        stage.end_held(|_| true);
         // When nothing came any more, the run was over with the last change.
         let over = self.stop.is_none_or(|stop| stage.now < stop);
         let end = if over { self.changed } else { stage.now };

@@ -3,6 +3,7 @@
 //!
 //! Changed by the ports, by the placers and by the engine as time passes. Deterministic; knows no clock but `now`.
 
+mod held;
 pub(super) mod jobs;
 pub(super) mod mishaps;
 pub(super) mod node;
@@ -61,6 +62,8 @@ pub(super) struct Stage {
     /// Nodes whose agent is up.
     pub(super) agents: BTreeMap<NodeId, usize>,
     pub(super) by_instance: BTreeMap<String, usize>,
+    /// Nodes that are held for a gang and run nothing, since when.
+    held_since: BTreeMap<usize, Millis>,
     /// Nodes that boot.
     pub(super) booting: BTreeSet<usize>,
     pub(super) jobs: Jobs,
@@ -127,6 +130,7 @@ impl Stage {
             nodes: Vec::new(),
             agents: BTreeMap::new(),
             by_instance: BTreeMap::new(),
+            held_since: BTreeMap::new(),
             booting: BTreeSet::new(),
             jobs: Jobs::new(trace, stated),
             history: History {

@@ -168,6 +168,17 @@ fn i8_gang_whole_in_every_placement() {
             "{placer}: it starts when its last node is up"
         );
         assert!(gang.waited_for_boot);
+        for (at, node) in history.nodes.iter().enumerate() {
+            let whole = gang.on.iter().any(|(on, _)| *on as usize == at) && node.used.len() == 2;
+            let waited = (whole && node.ready < gang.started && placer == "planner")
+                .then(|| vec![(node.ready.expect("up"), gang.started.expect("started"))]);
+            if let Some(waited) = waited {
+                assert_eq!(
+                    node.gang_held, waited,
+                    "up, and held for the rest of its gang"
+                );
+            }
+        }
     }
 }
 
