@@ -154,6 +154,7 @@ impl Control {
         self.chance = Arc::new(Chance::seeded(seed));
         self.pools.wait_for_calls();
         self.asks.wait_for_calls();
+        self.deeds.wait_for_calls();
     }
 
     /// What planning has cost so far.
