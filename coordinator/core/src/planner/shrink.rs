@@ -2,6 +2,7 @@
 //! `plan`, so that whatever demand, gangs and targets use is kept. Running work is never touched, but for work that says
 //! that it can move, where the policy consolidates.
 
+mod alike;
 mod budget;
 mod elsewhere;
 mod empty;
@@ -101,7 +102,6 @@ pub(super) fn shrink(work: &Work<'_>) -> Shrunk {
         leave::leave(work, p, &mut out);
         standing.insert(p, Standing::of(work, p));
     }
-    let waits = keep::waiting_for_teams(work);
     let mut elsewhere = Elsewhere::default();
     let mut named = BTreeSet::new();
     for strategy in &STRATEGIES {
@@ -116,7 +116,6 @@ pub(super) fn shrink(work: &Work<'_>) -> Shrunk {
                     pool: *p,
                     standing: pool,
                     counts: strategy.counts,
-                    waits: &waits,
                 };
                 let stays = keep::why(&look).or_else(|| pool.room.exhausted(strategy.name));
                 if let Some(why) = stays {

@@ -242,7 +242,10 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             "not decided yet: the plan reached its limit of effort, the next one goes on".to_owned()
         }
         Reason::GangPart { min, got, most } => {
-            format!("starts with {got} of {most} ({min} are enough), more join when there is room")
+            let enough = are(*min);
+            format!(
+                "starts with {got} of {most} ({min} {enough} enough), more join when there is room"
+            )
         }
         Reason::Headroom { name, units } => {
             format!("{} of headroom {name}", plural(*units, "unit"))

@@ -4,19 +4,13 @@
 
 use super::super::state::Work;
 use super::super::supply::{At, Tier, takes_work};
+use super::alike::Alike;
 use crate::model::{Busy, MicroUsd, NodeInput, OfferingId, Resources};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// (Node, place) looks of one run at most: consolidation is no reason for a slow plan.
 const LOOKS: usize = 4_000_000;
-
-/// Labels that differ from node to node without meaning anything for work that did not ask for one machine.
-const OF_ONE_NODE: [&str; 3] = [
-    "kubernetes.io/hostname",
-    "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/instance-type",
-];
 
 /// What a new node for the work may cost.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,15 +29,22 @@ pub(super) struct Moved {
     pub by: Option<OfferingId>,
 }
 
+/// Room taken, per bin.
+type Takes = BTreeMap<usize, Resources>;
+
+/// Alike units, and how many.
+type Units = Vec<(Resources, u32)>;
+
 /// Room that was given to moved work in this run.
 #[derive(Default)]
 pub(super) struct Elsewhere {
     /// Nodes that go: nobody's new home.
     pub gone: BTreeSet<usize>,
-    /// Existing places in order of use, made when first needed.
-    order: Option<Vec<usize>>,
+    begun: bool,
+    /// Existing places in order of use.
+    order: Vec<usize>,
     /// Room taken, per bin.
-    taken: BTreeMap<usize, Resources>,
+    taken: Takes,
     /// Nodes counted on, per offer.
     opened: BTreeMap<usize, u32>,
     looks: usize,
@@ -68,37 +69,16 @@ pub(super) fn movable(work: &Work<'_>, node: &NodeInput) -> bool {
 impl Elsewhere {
     /// Finds new places for all work of a node and takes them; none: it must stay.
     pub fn move_work(&mut self, work: &Work<'_>, node: usize, limit: Limit) -> Option<Moved> {
+        self.begin(work);
         let own = *work.bin_of_node.get(&node)?;
         // Who got moved work in this run is not moved on.
         if self.taken.contains_key(&own) {
             return None;
         }
         let old = &work.input.nodes[node];
-        let mut left = units(old);
-        let mut takes: BTreeMap<usize, Resources> = BTreeMap::new();
-        let order = self.order(work);
-        for b in order {
-            if left.is_empty() {
-                break;
-            }
-            self.looks += 1;
-            if self.looks > LOOKS {
-                return None;
-            }
-            let Some(mut free) = self.room(work, node, b) else {
-                continue;
-            };
-            for (unit, count) in &mut left {
-                let n = unit.times(&free).min(*count);
-                if n > 0 {
-                    let all = unit.scaled(n);
-                    free = free.minus(&all);
-                    let slot = takes.entry(b).or_default();
-                    *slot = slot.plus(&all);
-                    *count -= n;
-                }
-            }
-            left.retain(|(_, count)| *count > 0);
+        let (takes, left) = self.existing(work, node)?;
+        if !self.headroom_stays(work, node, &takes) {
+            return None;
         }
         if left.is_empty() {
             self.take(takes);
@@ -120,33 +100,83 @@ impl Elsewhere {
         })
     }
 
-    fn take(&mut self, takes: BTreeMap<usize, Resources>) {
+    /// Once: the order of places, and the room that work on its way out of other nodes was promised.
+    fn begin(&mut self, work: &Work<'_>) {
+        if self.begun {
+            return;
+        }
+        self.begun = true;
+        self.order = order(work);
+        for (n, node) in work.input.nodes.iter().enumerate() {
+            let ours = node.drain.as_ref().is_some_and(|d| d.own_idle);
+            let moving = matches!(node.busy, Busy::Working { movable: true, .. });
+            if ours
+                && moving
+                && let Some((takes, _)) = self.existing(work, n)
+            {
+                self.take(takes);
+            }
+        }
+    }
+
+    /// Room on nodes that exist for as much of a node's work as fits, and what is left of it; none: too many looks.
+    fn existing(&mut self, work: &Work<'_>, node: usize) -> Option<(Takes, Units)> {
+        let mut left = units(&work.input.nodes[node]);
+        let mut takes = Takes::new();
+        for at in 0..self.order.len() {
+            if left.is_empty() {
+                break;
+            }
+            self.looks += 1;
+            if self.looks > LOOKS {
+                return None;
+            }
+            let b = self.order[at];
+            let Some(mut free) = self.room(work, node, b) else {
+                continue;
+            };
+            for (unit, count) in &mut left {
+                let n = unit.times(&free).min(*count);
+                if n > 0 {
+                    let all = unit.scaled(n);
+                    free = free.minus(&all);
+                    let slot = takes.entry(b).or_default();
+                    *slot = slot.plus(&all);
+                    *count -= n;
+                }
+            }
+            left.retain(|(_, count)| *count > 0);
+        }
+        Some((takes, left))
+    }
+
+    /// What nodes that stay have left is still enough for the headroom: else it would be bought again at once.
+    fn headroom_stays(&self, work: &Work<'_>, node: usize, takes: &Takes) -> bool {
+        work.input.policy.headroom.iter().all(|headroom| {
+            let mut missing = headroom.count;
+            for (b, bin) in work.bins.iter().enumerate() {
+                let At::Node(n) = bin.at else { continue };
+                let stays = bin.tier == Tier::Ready && !bin.would && n != node;
+                if missing == 0 || !stays || self.gone.contains(&n) {
+                    continue;
+                }
+                if work.kinds[bin.kind].allows(&headroom.constraints) {
+                    let free = self.free(work, b).unwrap_or_default();
+                    let free = takes
+                        .get(&b)
+                        .map_or_else(|| free.clone(), |t| free.minus(t));
+                    missing = missing.saturating_sub(headroom.unit.times(&free));
+                }
+            }
+            missing == 0
+        })
+    }
+
+    fn take(&mut self, takes: Takes) {
         for (b, amount) in takes {
             let slot = self.taken.entry(b).or_default();
             *slot = slot.plus(&amount);
         }
-    }
-
-    /// Owned nodes first, then the fullest.
-    fn order(&mut self, work: &Work<'_>) -> Vec<usize> {
-        let order = self.order.get_or_insert_with(|| {
-            let mut all: Vec<_> = work
-                .bins
-                .iter()
-                .enumerate()
-                .filter_map(|(b, bin)| {
-                    let At::Node(n) = bin.at else { return None };
-                    let open = bin.tier == Tier::Ready && !bin.would && bin.pool.is_some();
-                    let paid = work.input.nodes[n].price > MicroUsd::ZERO;
-                    // To fill an idle node that is paid for saves nothing.
-                    let fills = bin.idle && bin.placed.is_empty() && paid;
-                    (open && !fills).then_some((paid, bin.free.size.gpus, bin.free.size.cpu, b))
-                })
-                .collect();
-            all.sort();
-            all.into_iter().map(|(.., b)| b).collect()
-        });
-        order.clone()
     }
 
     /// Room of a bin for the work of a node; none when it may not go there.
@@ -170,6 +200,14 @@ impl Elsewhere {
         if !place.takes_from(&work.input.nodes[node]) {
             return None;
         }
+        self.free(work, b)
+    }
+
+    /// What this run has left of a bin; none: a whole-node unit has all of it.
+    fn free(&self, work: &Work<'_>, b: usize) -> Option<Resources> {
+        let bin = &work.bins[b];
+        let At::Node(n) = bin.at else { return None };
+        let target = &work.input.nodes[n];
         let mut free = target.allocatable.minus(&target.used);
         for held in &target.reserved {
             free = free.minus(&held.amount);
@@ -222,10 +260,27 @@ impl Elsewhere {
     }
 }
 
+/// Places for moved work: owned nodes first, then the fullest.
+fn order(work: &Work<'_>) -> Vec<usize> {
+    let bins = work.bins.iter().enumerate();
+    let mut all: Vec<_> = bins
+        .filter_map(|(b, bin)| {
+            let At::Node(n) = bin.at else { return None };
+            let open = bin.tier == Tier::Ready && !bin.would && bin.pool.is_some();
+            let paid = work.input.nodes[n].price > MicroUsd::ZERO;
+            // To fill an idle node that is paid for saves nothing.
+            let fills = bin.idle && bin.placed.is_empty() && paid;
+            (open && !fills).then_some((paid, bin.free.size.gpus, bin.free.size.cpu, b))
+        })
+        .collect();
+    all.sort_unstable();
+    all.into_iter().map(|(.., b)| b).collect()
+}
+
 /// All work of a node as units, the largest first. What nobody has listed goes as one piece.
-fn units(node: &NodeInput) -> Vec<(Resources, u32)> {
+fn units(node: &NodeInput) -> Units {
     let mut rest = node.used.clone();
-    let mut all: Vec<(Resources, u32)> = Vec::new();
+    let mut all = Units::new();
     for running in node.workloads.iter().filter(|w| !w.unit.is_zero()) {
         rest = rest.minus(&running.unit.scaled(running.count));
         all.push((running.unit.clone(), running.count));
@@ -235,28 +290,4 @@ fn units(node: &NodeInput) -> Vec<(Resources, u32)> {
     }
     all.sort_by_key(|(unit, _)| Reverse((unit.gpus, unit.cpu, unit.memory)));
     all
-}
-
-/// What a place has that work may have asked for. What the work of a node asked for itself is not known here.
-struct Alike<'a> {
-    zone: &'a str,
-    gpu_model: &'a str,
-    labels: &'a BTreeMap<String, String>,
-    taints: &'a BTreeMap<String, String>,
-}
-
-impl Alike<'_> {
-    /// Whatever runs on the node may run here too.
-    fn takes_from(&self, node: &NodeInput) -> bool {
-        self.zone == node.zone
-            && (node.used.gpus == 0 || self.gpu_model == node.gpu_model)
-            && self
-                .taints
-                .iter()
-                .all(|(k, v)| node.taints.get(k) == Some(v))
-            && node
-                .labels
-                .iter()
-                .all(|(k, v)| OF_ONE_NODE.contains(&k.as_str()) || self.labels.get(k) == Some(v))
-    }
 }

@@ -5,10 +5,9 @@
 use super::super::anticipate;
 use super::super::gangs;
 use super::super::state::Work;
-use super::super::supply::{At, Tier, removal_stop};
+use super::super::supply::removal_stop;
 use super::{Standing, bin_of, is_spare};
 use crate::model::{PoolInput, Reason};
-use std::collections::BTreeMap;
 
 /// A candidate, and what is left of its pool.
 pub(super) struct Look<'l, 'a> {
@@ -18,17 +17,14 @@ pub(super) struct Look<'l, 'a> {
     pub standing: &'l Standing,
     /// The minimum and the spare of the pool hold it.
     pub counts: bool,
-    /// Nodes that units wait for until their team may pay, with whose units they are.
-    pub waits: &'l BTreeMap<usize, Reason>,
 }
 
 /// One reason to keep a node.
 type Keep = fn(&Look<'_, '_>) -> Option<Reason>;
 
 /// In this order; the first that holds is said.
-const KEEPS: [(&str, Keep); 7] = [
+const KEEPS: [(&str, Keep); 6] = [
     ("used in this plan", used),
-    ("its team may not pay yet", team),
     ("no way to remove it", hardware),
     ("the pool's minimum", minimum),
     ("removal holds", stop),
@@ -65,10 +61,6 @@ pub(in super::super) fn kept_for(work: &Work<'_>, node: usize) -> Reason {
 
 fn used(look: &Look<'_, '_>) -> Option<Reason> {
     is_used(look.work, look.node).then(|| kept_for(look.work, look.node))
-}
-
-fn team(look: &Look<'_, '_>) -> Option<Reason> {
-    look.waits.get(&look.node).cloned()
 }
 
 fn pool<'l>(look: &Look<'l, '_>) -> &'l PoolInput {
@@ -109,34 +101,4 @@ fn likely(look: &Look<'_, '_>) -> Option<Reason> {
     keeps.then(|| Reason::KeptForLikelyDemand {
         within: anticipate::boot(look.work, look.node),
     })
-}
-
-/// Idle nodes that open units fit on and may not use, since their team's budget is used up: as many as those units need.
-/// When the team may pay again they start at once.
-pub(super) fn waiting_for_teams(work: &Work<'_>) -> BTreeMap<usize, Reason> {
-    let mut kept = BTreeMap::new();
-    for (class, unit) in work.input.classes.iter().enumerate() {
-        let mut open = work.open[class];
-        let limited = work.input.policy.teams.contains_key(&unit.team);
-        if open == 0 || !limited || unit.gang.is_some() || work.unknown_rule(class) {
-            continue;
-        }
-        for (b, bin) in work.bins.iter().enumerate() {
-            let At::Node(n) = bin.at else { continue };
-            let free = bin.idle && bin.tier == Tier::Ready && !bin.would && !kept.contains_key(&n);
-            if open == 0 {
-                break;
-            }
-            if !free || !bin.placed.is_empty() {
-                continue;
-            }
-            let fits = work.room(class, b).min(open);
-            if fits > 0 {
-                open -= fits;
-                let source = unit.source.clone();
-                kept.insert(n, Reason::KeptForDemand { source });
-            }
-        }
-    }
-    kept
 }
