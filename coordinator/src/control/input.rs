@@ -102,6 +102,7 @@ impl Control {
                             "demand that is not understood"
                         );
                     }
+                    self.seen.arrivals(source.name(), &reading);
                     let mut members = reading.members.into_iter();
                     for class in reading.classes {
                         let names = members.next().unwrap_or_default().0;

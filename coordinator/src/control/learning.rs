@@ -1,5 +1,6 @@
-//! Learning from the fleet's own work: how long it ran (seen when work that was on a node is gone), and when demand took an
-//! idle or a new node (said by the plan). What comes of it is in the planner's input.
+//! Learning from the fleet's own work: how long it ran (seen when work that was on a node is gone), when demand took an
+//! idle or a new node (said by the plan), and what units with GPUs ask for (`arrivals`). What comes of it is in the
+//! planner's input.
 //!
 //! Called by the cycle around planning. What was learnt is durable, one record of at most some hundred kilobytes that is
 //! written every ten minutes; what ran where, and how long the last work of an idle node ran, is rebuilt: a restart
@@ -11,6 +12,7 @@ use crate::records::keys;
 use drover_core::model::{
     Busy, Learnt, Millis, NodeId, NodeInput, PlanInput, Planned, Running, UnixMs,
 };
+use drover_core::rules::learn;
 use drover_core::rules::lives::{self, Event};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,7 +145,11 @@ impl Control {
                 node.last_ran = self.learning.ran.get(&node.id).copied();
             }
         }
-        if let Some(learnt) = &self.learning.learnt {
+        if let Some(learnt) = &mut self.learning.learnt {
+            let came = std::mem::take(&mut self.seen.arrivals.came);
+            self.learning.changed |= !came.is_empty();
+            learn::step(&mut learnt.asked, came.iter().map(|(class, n)| (class, *n)));
+            input.learnt.asked.clone_from(&learnt.asked);
             input.learnt.lives.clone_from(&learnt.lives);
             input.learnt.demanded.clone_from(&learnt.demanded);
         }

@@ -3,6 +3,7 @@
 //!
 //! Owned by `Control`. Nothing here decides; nothing here is needed to go on after a crash.
 
+use super::arrivals::Arrivals;
 use drover_core::model::{
     InstanceId, LaunchId, Millis, NodeId, OfferingId, PoolId, RequestName, SiteId, UnixMs,
 };
@@ -69,6 +70,8 @@ pub struct Seen {
     pub sent: BTreeMap<NodeId, (u64, u64)>,
     /// Units per source in the last good reading.
     pub units: BTreeMap<String, u32>,
+    /// Units that came.
+    pub(super) arrivals: Arrivals,
     /// Sources that shrank or failed: why shrinking holds, since when (monotonic).
     pub doubtful: BTreeMap<String, (String, Millis)>,
     /// What each source said last of how much has left its queue for a known reason.
@@ -115,6 +118,7 @@ impl Seen {
             refused_leaves: BTreeMap::new(),
             sent: BTreeMap::new(),
             units: BTreeMap::new(),
+            arrivals: Arrivals::default(),
             doubtful: BTreeMap::new(),
             left: BTreeMap::new(),
             holds: BTreeMap::new(),

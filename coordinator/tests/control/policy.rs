@@ -205,3 +205,27 @@ async fn a_request_that_cannot_start_by_its_deadline_ends() {
     rig.pass(Millis::minutes(20)).await;
     assert_eq!(rig.shown("in-time"), "served");
 }
+
+#[tokio::test]
+async fn what_units_ask_for_is_learnt_once_each_and_survives_a_restart() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| script.capacity = Some(0));
+    rig.cloud.script("b", |script| script.capacity = Some(0));
+    rig.ask("first", 12, 1).await;
+    rig.ask("second", 12, 4).await;
+    for _ in 0..3 {
+        rig.once_only().await;
+    }
+    let asked = input(&rig).learnt.asked;
+    assert_eq!(asked.units, 24, "who still waits is not counted again");
+    let kinds: Vec<u32> = asked.kinds.iter().map(|kind| kind.gpus).collect();
+    assert_eq!(kinds, [1, 4]);
+    // It is written now and then.
+    rig.pass(Millis::minutes(11)).await;
+    rig.once_only().await;
+    rig.restart().await;
+    rig.once_only().await;
+    let again = input(&rig).learnt.asked;
+    assert_eq!(again.units, 48, "what was kept, and once more what waits");
+    assert_eq!(again.kinds[0].weight, 2 * asked.kinds[0].weight);
+}

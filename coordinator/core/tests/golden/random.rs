@@ -8,7 +8,7 @@ use drover_core::model::{
     PlanInput, PoolKind, Preferred, PreferredNear, Quota, Requirement, Reserved, Resources,
     Running, Selector, Source, Spread, Steering, Stop, UnixMs,
 };
-use drover_core::planner;
+use drover_core::{planner, rules};
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,29 @@ impl Dice {
     }
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[usize::try_from(self.below(all.len() as u64)).unwrap()]
+    }
+}
+
+/// What came before, as told by the classes that wait, and how long they say that they run.
+fn learnt(d: &mut Dice, input: &mut PlanInput) {
+    for class in &mut input.classes {
+        if d.one_in(3) {
+            class.run_time = Some(Millis::minutes(d.below(600)));
+        }
+    }
+    if d.one_in(2) {
+        return;
+    }
+    let asked = &mut input.learnt.asked;
+    for class in &input.classes {
+        rules::learn::step(asked, [(class, d.small(40))]);
+    }
+    if d.one_in(8) {
+        // Of a file that somebody changed.
+        asked.residual.truncate(d.small(101) as usize);
+        for kind in &mut asked.kinds {
+            kind.weight = *d.pick(&[0, 1, u64::MAX]);
+        }
     }
 }
 
@@ -124,6 +147,7 @@ pub fn any_fleet(seed: u64) -> PlanInput {
     let more = &mut Dice(!seed);
     nodes(d, more, &mut input);
     classes(d, more, &mut input);
+    learnt(&mut Dice(seed.rotate_left(17)), &mut input);
     for (i, pool) in input.pools.iter().enumerate() {
         for offering in &pool.offerings {
             if d.one_in(4) {
