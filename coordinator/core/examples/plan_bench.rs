@@ -5,12 +5,16 @@
 //! Built and run by `cargo xtask bench plan`. Every case asserts what its plan does before a figure is printed: a figure
 //! of a wrong plan is worth nothing (SC-48). Timed is `planner::plan`, check included, as core time; inputs are built outside.
 
+#[path = "plan_bench/baseline.rs"]
+mod baseline;
 #[path = "plan_bench/estimator.rs"]
 mod estimator;
 #[path = "plan_bench/fleet.rs"]
 mod fleet;
 #[path = "plan_bench/mix.rs"]
 mod mix;
+#[path = "plan_bench/rules.rs"]
+mod rules;
 #[path = "plan_bench/shapes.rs"]
 mod shapes;
 

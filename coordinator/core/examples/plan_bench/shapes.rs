@@ -2,8 +2,8 @@
 
 use drover_core::model::{
     Action, Bytes, Class, Constraints, Learnt, Market, MicroUsd, MilliCpu, Millis, Mode, Offering,
-    PLAN_VERSION, PlanInput, Planned, Policy, PoolInput, PoolKind, Quota, Resources, Source,
-    Steering, UnixMs,
+    PLAN_VERSION, PlanInput, Planned, Policy, PoolInput, PoolKind, Quota, Requirement, Resources,
+    Selector, Source, Steering, UnixMs,
 };
 use std::collections::BTreeMap;
 
@@ -131,6 +131,12 @@ pub(crate) fn class(name: &str, count: u32, unit: Resources) -> Class {
         priority: 0,
         submitted: NOW,
     }
+}
+
+/// Does a selector name pods with these labels? All are in one namespace.
+pub(crate) fn selects(select: &Selector, labels: &BTreeMap<String, String>) -> bool {
+    let value = |r: &Requirement| labels.get(&r.key).map(String::as_str);
+    select.requirements.iter().all(|r| r.holds(value(r)))
 }
 
 /// Nodes that the plan asks for.

@@ -174,6 +174,22 @@ impl Resources {
         rest
     }
 
+    /// Takes off so many times another amount, each at least zero.
+    pub fn take(&mut self, unit: &Self, times: u32) {
+        let n = u64::from(times);
+        self.cpu.0 = self.cpu.0.saturating_sub(unit.cpu.0.saturating_mul(n));
+        self.memory.0 = self
+            .memory
+            .0
+            .saturating_sub(unit.memory.0.saturating_mul(n));
+        self.gpus = self.gpus.saturating_sub(unit.gpus.saturating_mul(times));
+        for (name, amount) in &unit.extended {
+            if let Some(slot) = self.extended.get_mut(name) {
+                *slot = slot.saturating_sub(amount.saturating_mul(n));
+            }
+        }
+    }
+
     /// `count` times this.
     #[must_use]
     pub fn scaled(&self, count: u32) -> Self {

@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// The greedy packing is skipped above this many (class, class, offer) looks.
 const GREEDY_LOOKS: usize = 60_000_000;
 
+/// With more classes than this only claims are packed where they apply: they have been cheaper on every mix.
+const BOTH: usize = 300;
+
 /// Largest first: the order of packing.
 pub(super) fn size_key(class: &Class) -> Reverse<(bool, u32, u32, u64, u64)> {
     Reverse((
@@ -53,8 +56,20 @@ pub(super) fn attempt_from(
         return start;
     }
     let ctx = Context::new(work, order, ledger, allow);
+    if ctx.has_claims() && order.len() > BOTH {
+        let mut claims = ctx.claims(start);
+        ctx.right_size(&mut claims);
+        return claims;
+    }
     let mut best = ctx.first_fit(start.clone());
     ctx.right_size(&mut best);
+    if ctx.has_claims() {
+        let mut claims = ctx.claims(start.clone());
+        ctx.right_size(&mut claims);
+        if ctx.score(&claims) < ctx.score(&best) {
+            best = claims;
+        }
+    }
     let looks = order.len() * order.len() * ctx.offers.len();
     if looks <= GREEDY_LOOKS && !order.iter().any(|c| work.near.touches(*c)) {
         let mut greedy = ctx.greedy(start);

@@ -315,6 +315,12 @@ impl Near {
         (own(true), own(false))
     }
 
+    /// At most one of the units that a rule of the class names, itself among them, is on a host.
+    pub fn is_alone(&self, class: usize) -> bool {
+        let mut limits = self.of(class).limits.iter();
+        limits.any(|l| l.most == Some(1) && self.is_host(l.counter))
+    }
+
     /// Placing units of the class somewhere may allow more of them there or elsewhere.
     pub fn may_widen(&self, class: usize) -> bool {
         let rules = self.of(class);
@@ -348,6 +354,15 @@ impl Near {
                 Spot::Host => None,
             })
             .collect();
+        self.areas_of(&axes)
+    }
+
+    /// Kinds by the domains of all axes.
+    pub fn all_areas(&self) -> Vec<Vec<usize>> {
+        self.areas_of(&(0..self.axes.len()).collect())
+    }
+
+    fn areas_of(&self, axes: &BTreeSet<usize>) -> Vec<Vec<usize>> {
         let kinds = self.axes.first().map_or(0, |a| a.of_kind.len());
         if axes.is_empty() || kinds == 0 {
             return Vec::new();

@@ -2,6 +2,7 @@
 //! choice of type at the end in `right_size`; and how packings compare. Works on a `Packing`, never on the run's state.
 
 mod areas;
+mod claims;
 mod greedy;
 mod open;
 mod right_size;
@@ -10,8 +11,13 @@ mod tree;
 use super::ledger::Ledger;
 use super::near::{Site, Tally};
 use super::offers::Offer;
+use super::size::Size;
 use super::state::{Group, Put, Work};
+use crate::model::UnixMs;
+use open::Twins;
+use std::cell::RefCell;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use tree::{Peak, Tree, Want};
 
 /// Which offers may be used: by index and offer.
@@ -31,6 +37,8 @@ pub(super) struct Packing {
     /// Counts of the rules between units.
     pub tally: Tally,
     pub step: u32,
+    /// Opened nodes may still become larger.
+    may_enlarge: bool,
     tree: Tree,
     /// Per leaf of the tree, its group.
     at: Vec<u32>,
@@ -39,14 +47,25 @@ pub(super) struct Packing {
 /// No group starts at this leaf.
 const NONE: u32 = u32::MAX;
 
+/// (Size, no GPU wanted, takes a whole node), deadline, most units a node, sight: to the twins that are cheapest per unit.
+type Best = BTreeMap<((usize, bool, bool), Option<UnixMs>, u32, usize), Option<usize>>;
+
 pub(super) struct Context<'w, 'a> {
     work: &'w Work<'a>,
     /// Classes, largest first.
     order: &'w [usize],
     /// Offers that may be asked now.
     pub offers: Vec<usize>,
-    /// Of offers that no class can tell apart but by their limits: lists of offers, in order.
-    twins: Vec<Vec<usize>>,
+    /// Offers that no class can tell apart but by their limits.
+    twins: Vec<Twins>,
+    /// Per offer, its twins.
+    twins_of: BTreeMap<usize, usize>,
+    /// Per sight: its twins, cheapest first.
+    shelves: Vec<Vec<usize>>,
+    /// Per entry: its size, by number.
+    size_of: Vec<usize>,
+    /// What was found to be cheapest.
+    best: RefCell<Best>,
 }
 
 /// May nodes of the offer be opened for units of the class? Units without GPUs open no nodes with GPUs while the fleet
@@ -68,6 +87,16 @@ pub(super) fn fits_new(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> u32 
     }
 }
 
+/// Per entry the number of its size.
+fn size_of(work: &Work<'_>, order: &[usize]) -> Vec<usize> {
+    let mut index: BTreeMap<&Size, usize> = BTreeMap::new();
+    let number = |class: &usize| {
+        let next = index.len();
+        *index.entry(&work.units[*class]).or_insert(next)
+    };
+    order.iter().map(number).collect()
+}
+
 impl Packing {
     /// Nothing tried yet: the groups of the run that the attempt may use.
     pub fn start(work: &Work<'_>, left: Vec<u32>, ledger: &Ledger, allow: Allow<'_>) -> Self {
@@ -77,6 +106,7 @@ impl Packing {
             left,
             tally: work.tally.clone(),
             step: work.step,
+            may_enlarge: false,
             tree: Tree::default(),
             at: Vec::new(),
         };
@@ -100,6 +130,7 @@ impl Packing {
         let group = &self.groups[g];
         self.at[group.leaf] = u32::try_from(g).unwrap_or(NONE);
         if group.whole {
+            self.tree.clear(group.leaf);
             return;
         }
         let (one, two) = group.content.marks();
@@ -204,8 +235,15 @@ impl<'w, 'a> Context<'w, 'a> {
         let offers: Vec<usize> = (0..work.offers.len())
             .filter(|o| allow(*o, &work.offers[*o]) && ledger.room(&work.offers, *o) > 0)
             .collect();
+        let (twins, shelves) = open::twins(work, order, &offers);
+        let each = twins.iter().enumerate();
+        let twins_of = each.flat_map(|(at, t)| t.offers.iter().map(move |o| (*o, at)));
         Self {
-            twins: open::twins(work, order, &offers),
+            twins_of: twins_of.collect(),
+            twins,
+            shelves,
+            size_of: size_of(work, order),
+            best: RefCell::new(BTreeMap::new()),
             work,
             order,
             offers,

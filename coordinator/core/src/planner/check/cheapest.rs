@@ -50,6 +50,9 @@ impl<'a> Rooms<'a> {
 
     /// Of the action with this index; `plain`: it asks for nodes without GPUs.
     pub fn cheapest(&self, facts: &Facts<'a>, index: usize, plain: bool) -> Verdict {
+        if self.all.is_empty() {
+            return Ok(());
+        }
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         let bought: BTreeSet<u32> = facts
             .on_new

@@ -15,6 +15,7 @@ pub(super) struct Facts<'a> {
     pub nodes: BTreeMap<&'a NodeId, &'a NodeInput>,
     /// Nodes per pool that a node names, each once.
     by_pool: BTreeMap<&'a PoolId, Vec<&'a NodeInput>>,
+    offerings: BTreeMap<&'a PoolId, BTreeMap<&'a OfferingId, &'a Offering>>,
     pub launches: BTreeMap<&'a LaunchId, &'a LaunchInFlight>,
     pub keys: BTreeSet<&'a str>,
     /// Nodes uncordoned by the plan.
@@ -37,6 +38,7 @@ impl<'a> Facts<'a> {
             pools: BTreeMap::new(),
             nodes: BTreeMap::new(),
             by_pool: BTreeMap::new(),
+            offerings: BTreeMap::new(),
             launches: BTreeMap::new(),
             keys: matching::keys(input),
             uncordoned: BTreeSet::new(),
@@ -47,7 +49,14 @@ impl<'a> Facts<'a> {
         };
         // Of two with one id the first counts.
         for pool in &input.pools {
-            facts.pools.entry(&pool.id).or_insert(pool);
+            if facts.pools.contains_key(&pool.id) {
+                continue;
+            }
+            facts.pools.insert(&pool.id, pool);
+            let all = facts.offerings.entry(&pool.id).or_default();
+            for offering in &pool.offerings {
+                all.entry(&offering.id).or_insert(offering);
+            }
         }
         for node in &input.nodes {
             facts.nodes.entry(&node.id).or_insert(node);
@@ -87,7 +96,7 @@ impl<'a> Facts<'a> {
     }
 
     pub fn offering(&self, pool: &'a PoolInput, id: &OfferingId) -> Option<&'a Offering> {
-        pool.offerings.iter().find(|o| o.id == *id)
+        self.offerings.get(&pool.id)?.get(id).copied()
     }
 
     pub fn node_place(&self, node: &'a NodeInput) -> Place<'a> {

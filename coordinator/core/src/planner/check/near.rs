@@ -9,6 +9,7 @@ use super::facts::Facts;
 use crate::model::{Class, HostPort, Lifecycle, Near, Run, Selector, Source, Spread, Target};
 use crate::planner::matching::{HOST, Place, ports_conflict, selects, words};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// A node that exists, comes or is asked for.
 type Host = usize;
@@ -16,31 +17,67 @@ type Host = usize;
 /// A selector asked from a namespace, or several that all must name a unit.
 type Whom<'a> = Vec<(&'a Selector, &'a str)>;
 
-/// Units that a question is about, per host; a domain is summed up when somebody asks.
+/// Where units are counted together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Domain<'a> {
+    Host(Host),
+    Value(&'a str),
+}
+
+/// Something that is counted: units that somebody names, or units that keep somebody away, over one topology.
+struct Count<'a> {
+    axis: Axis,
+    here: BTreeMap<Domain<'a>, u32>,
+}
+
+/// A topology, by its place in the list.
+type Axis = usize;
+
+/// Nodes of one place, those that exist apart from new ones.
+struct Kind<'a> {
+    place: Place<'a>,
+    exists: bool,
+    /// Value of each topology's label.
+    values: Vec<Option<&'a str>>,
+}
+
+/// A count, by its place in the list.
+type At = usize;
+
+/// Counts that units are in, and those that keep them away.
+type Named = (Vec<At>, Vec<At>);
+
+/// What a class asks and who counts it.
 #[derive(Default)]
-struct Count {
-    on_host: BTreeMap<Host, u32>,
-    /// Per topology that somebody asked about, per domain.
-    in_domain: BTreeMap<String, BTreeMap<String, u32>>,
+struct Asks<'a> {
+    /// None of these may be in the domain, one of its own units at most.
+    away: Vec<(At, bool)>,
+    fellows: Vec<At>,
+    own_fellow: bool,
+    spread: Vec<(&'a Spread, At)>,
+    /// Counts that its units are in, and those that keep them away.
+    counted: Vec<At>,
+    kept_by: Vec<At>,
 }
 
 /// What has been placed so far.
 pub(super) struct Replay<'f, 'a> {
     facts: &'f Facts<'a>,
-    places: Vec<Place<'a>>,
-    exists: Vec<bool>,
+    kinds: Vec<Kind<'a>>,
+    kind_index: BTreeMap<(Place<'a>, bool), usize>,
+    /// Per host, its kind.
+    hosts: Vec<usize>,
     by_target: BTreeMap<Target, Host>,
-    /// Whom rules name, and how many of them are where.
-    named: BTreeMap<Whom<'a>, Count>,
-    /// Units that keep others away: by (topology, whom).
-    keepers: BTreeMap<(&'a str, Whom<'a>), Count>,
+    /// Counts by what they count: (those who keep away, topology, whom).
+    index: BTreeMap<(bool, &'a str, Whom<'a>), At>,
+    counts: Vec<Count<'a>>,
+    axes: Vec<&'a str>,
+    asks: BTreeMap<u32, Rc<Asks<'a>>>,
+    /// Counts that units with these labels are in, and those that keep them away.
+    names: BTreeMap<(&'a BTreeMap<String, String>, &'a str), Named>,
     ports: BTreeMap<Host, Vec<&'a HostPort>>,
-    /// Questions that name the units of each (labels, namespace).
-    answers: BTreeMap<(&'a BTreeMap<String, String>, &'a str), Vec<Whom<'a>>>,
     /// The class whose runs are being placed, and where they went.
     batch: Option<(u32, BTreeSet<Host>)>,
-    /// Nothing states a rule.
-    idle: bool,
 }
 
 fn ask<'a>(select: &'a Selector, from: &'a str) -> (&'a Selector, &'a str) {
@@ -58,36 +95,59 @@ impl<'f, 'a> Replay<'f, 'a> {
     pub fn new(facts: &'f Facts<'a>) -> Self {
         let mut replay = Self {
             facts,
-            places: Vec::new(),
-            exists: Vec::new(),
+            kinds: Vec::new(),
+            kind_index: BTreeMap::new(),
+            hosts: Vec::new(),
             by_target: BTreeMap::new(),
-            named: BTreeMap::new(),
-            keepers: BTreeMap::new(),
+            index: BTreeMap::new(),
+            counts: Vec::new(),
+            axes: Vec::new(),
+            asks: BTreeMap::new(),
+            names: BTreeMap::new(),
             ports: BTreeMap::new(),
-            answers: BTreeMap::new(),
             batch: None,
-            idle: false,
         };
         let input = facts.input;
+        let mut asked = BTreeSet::new();
         for class in &input.classes {
             let (c, from) = (&class.constraints, class.namespace.as_str());
             for near in &c.anti_affinity {
-                replay.question(vec![ask(&near.select, from)]);
+                let whom = vec![ask(&near.select, from)];
+                asked.insert((false, near.topology.as_str(), whom.clone()));
+                asked.insert((true, near.topology.as_str(), whom));
             }
-            if !c.affinity.is_empty() {
-                replay.question(fellows(&c.affinity, from));
+            for near in &c.affinity {
+                asked.insert((false, &near.topology, fellows(&c.affinity, from)));
             }
             for spread in c.spread.iter().filter(|s| s.hard) {
-                replay.question(vec![ask(&spread.select, from)]);
+                asked.insert((false, &spread.topology, vec![ask(&spread.select, from)]));
             }
         }
-        let rules = |c: &Class| !c.constraints.host_ports.is_empty();
-        let work = input.nodes.iter().flat_map(|n| &n.workloads);
-        let mut work = work.map(|w| w.anti_affinity.is_empty() && w.host_ports.is_empty());
-        if replay.named.is_empty() && !input.classes.iter().any(rules) && work.all(|free| free) {
-            replay.idle = true;
-            return replay;
+        for w in input.nodes.iter().flat_map(|n| &n.workloads) {
+            for near in &w.anti_affinity {
+                let whom = vec![ask(&near.select, &w.namespace)];
+                asked.insert((true, &near.topology, whom));
+            }
         }
+        let axes: BTreeSet<&str> = asked.iter().map(|(_, axis, _)| *axis).collect();
+        replay.axes = axes.into_iter().collect();
+        let axis_of = |axis: &str| replay.axes.binary_search(&axis).unwrap_or_default();
+        let counts = asked.iter().map(|(_, axis, _)| Count {
+            axis: axis_of(axis),
+            here: BTreeMap::new(),
+        });
+        replay.counts = counts.collect();
+        replay.index = asked.into_iter().enumerate().map(|(i, q)| (q, i)).collect();
+        let ports = |c: &Class| !c.constraints.host_ports.is_empty();
+        if !replay.index.is_empty() || input.classes.iter().any(ports) {
+            replay.begin();
+        }
+        replay
+    }
+
+    /// What runs, what requests hold, what comes.
+    fn begin(&mut self) {
+        let (facts, input) = (self.facts, self.facts.input);
         for node in facts.nodes.values() {
             let unborn = matches!(
                 node.lifecycle,
@@ -96,17 +156,30 @@ impl<'f, 'a> Replay<'f, 'a> {
             if unborn {
                 continue;
             }
-            let host = replay.host(facts.node_place(node), true);
-            replay.by_target.insert(Target::Node(node.id.clone()), host);
+            let host = self.host(facts.node_place(node), true);
+            self.by_target.insert(Target::Node(node.id.clone()), host);
             for w in node.workloads.iter().filter(|w| w.count > 0) {
-                replay.count(&w.labels, &w.namespace, w.count, host);
-                replay.keep(&w.anti_affinity, &w.namespace, w.count, host);
-                replay.ports.entry(host).or_default().extend(&w.host_ports);
+                let (named, _) = self.named(&w.labels, &w.namespace);
+                for at in named {
+                    self.count(at, w.count, host);
+                }
+                for near in &w.anti_affinity {
+                    let key = (
+                        true,
+                        near.topology.as_str(),
+                        vec![ask(&near.select, &w.namespace)],
+                    );
+                    if let Some(at) = self.index.get(&key) {
+                        self.count(*at, w.count, host);
+                    }
+                }
+                self.ports.entry(host).or_default().extend(&w.host_ports);
             }
             for held in &node.reserved {
                 let source = Source::Request(held.request.clone());
-                if let Some(class) = input.classes.iter().find(|c| c.source == source) {
-                    replay.add(class, held.units, host);
+                let class = input.classes.iter().position(|c| c.source == source);
+                if let Some(class) = class.and_then(|c| u32::try_from(c).ok()) {
+                    self.add(class, held.units, host);
                 }
             }
         }
@@ -116,70 +189,136 @@ impl<'f, 'a> Replay<'f, 'a> {
             let known = offering.filter(|o| o.allocatable.is_some());
             if let Some((pool, offering)) = pool.zip(known) {
                 for n in 0..launch.count.min(crate::planner::offers::MAX_NODES) {
-                    let host = replay.host(facts.new_place(pool, offering), true);
+                    let host = self.host(facts.new_place(pool, offering), true);
                     let target = Target::Coming(launch.id.clone(), n);
-                    replay.by_target.insert(target, host);
+                    self.by_target.insert(target, host);
                 }
             }
         }
-        replay
-    }
-
-    fn question(&mut self, whom: Whom<'a>) {
-        self.named.entry(whom).or_default();
     }
 
     fn host(&mut self, place: Place<'a>, exists: bool) -> Host {
-        self.places.push(place);
-        self.exists.push(exists);
-        self.places.len() - 1
+        let next = self.kinds.len();
+        let kind = match self.kind_index.get(&(place.clone(), exists)) {
+            Some(kind) => *kind,
+            None => {
+                let values = self.axes.iter().map(|axis| place.label(axis));
+                self.kinds.push(Kind {
+                    values: values.collect(),
+                    place: place.clone(),
+                    exists,
+                });
+                self.kind_index.insert((place, exists), next);
+                next
+            }
+        };
+        self.hosts.push(kind);
+        self.hosts.len() - 1
     }
 
-    /// Value of a topology's label on a host; on each host another for the host itself.
-    fn domain(&self, topology: &str, host: Host) -> Option<String> {
-        if topology == HOST {
-            return Some(host.to_string());
+    fn domain(&self, axis: Axis, host: Host) -> Option<Domain<'a>> {
+        if self.axes[axis] == HOST {
+            return Some(Domain::Host(host));
         }
-        self.places[host].label(topology).map(str::to_owned)
+        self.kinds[self.hosts[host]].values[axis].map(Domain::Value)
     }
 
-    fn add(&mut self, class: &'a Class, units: u32, host: Host) {
-        let c = &class.constraints;
-        self.count(&class.labels, &class.namespace, units, host);
-        self.keep(&c.anti_affinity, &class.namespace, units, host);
-        self.ports.entry(host).or_default().extend(&c.host_ports);
+    /// Where the host is, as far as a count goes.
+    fn domain_for(&self, at: At, host: Host) -> Option<Domain<'a>> {
+        self.domain(self.counts[at].axis, host)
     }
 
-    /// Units with these labels are there from now on.
-    fn count(&mut self, labels: &'a BTreeMap<String, String>, space: &'a str, n: u32, host: Host) {
-        if n == 0 {
+    fn axis_name(&self, at: At) -> &'a str {
+        self.axes[self.counts[at].axis]
+    }
+
+    /// Counts of those (or of those who keep away those) that have these labels.
+    fn naming(&self, labels: &BTreeMap<String, String>, space: &str, keep: bool) -> Vec<At> {
+        let all = self.index.iter().filter(|((keeping, _, whom), _)| {
+            let named = |(s, from): &(&Selector, &str)| selects(s, from, labels, space);
+            *keeping == keep && whom.iter().all(named)
+        });
+        all.map(|(_, at)| *at).collect()
+    }
+
+    /// Both, found once.
+    fn named(&mut self, labels: &'a BTreeMap<String, String>, space: &'a str) -> Named {
+        if let Some(known) = self.names.get(&(labels, space)) {
+            return known.clone();
+        }
+        let all = (
+            self.naming(labels, space, false),
+            self.naming(labels, space, true),
+        );
+        self.names.insert((labels, space), all.clone());
+        all
+    }
+
+    /// What a class asks, found once.
+    fn asks(&mut self, at: u32) -> Rc<Asks<'a>> {
+        if let Some(asks) = self.asks.get(&at) {
+            return asks.clone();
+        }
+        let mut asks = Asks::default();
+        if let Some(class) = self.facts.input.classes.get(at as usize) {
+            let (c, from) = (&class.constraints, class.namespace.as_str());
+            let (named, kept_by) = self.named(&class.labels, &class.namespace);
+            asks.kept_by = kept_by;
+            for near in &c.anti_affinity {
+                let whom = vec![ask(&near.select, from)];
+                let count = self.index[&(false, near.topology.as_str(), whom.clone())];
+                asks.away.push((count, named.contains(&count)));
+                let keeping = self.index[&(true, near.topology.as_str(), whom)];
+                asks.counted.push(keeping);
+            }
+            for near in &c.affinity {
+                let key = (false, near.topology.as_str(), fellows(&c.affinity, from));
+                asks.fellows.push(self.index[&key]);
+            }
+            asks.own_fellow = asks.fellows.iter().all(|count| named.contains(count));
+            for spread in c.spread.iter().filter(|s| s.hard) {
+                let whom = vec![ask(&spread.select, from)];
+                let count = self.index[&(false, spread.topology.as_str(), whom)];
+                asks.spread.push((spread, count));
+            }
+            asks.counted.extend(named);
+            asks.counted.sort_unstable();
+            asks.counted.dedup();
+        }
+        let asks = Rc::new(asks);
+        self.asks.insert(at, asks.clone());
+        asks
+    }
+
+    fn count(&mut self, at: At, units: u32, host: Host) {
+        if let Some(domain) = self.domain_for(at, host) {
+            let sum = self.counts[at].here.entry(domain).or_insert(0);
+            *sum = sum.saturating_add(units);
+        }
+    }
+
+    fn there(&self, at: At, domain: Domain<'_>) -> u32 {
+        self.counts[at].here.get(&domain).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, class: u32, units: u32, host: Host) {
+        if units == 0 {
             return;
         }
-        let named = &self.named;
-        let whoms = self.answers.entry((labels, space)).or_insert_with(|| {
-            let all =
-                |whom: &&Whom<'a>| whom.iter().all(|(s, from)| selects(s, from, labels, space));
-            named.keys().filter(all).cloned().collect()
-        });
-        let place = &self.places[host];
-        for whom in whoms {
-            if let Some(count) = self.named.get_mut(whom) {
-                count.add(place, host, n);
-            }
+        for at in &self.asks(class).counted {
+            self.count(*at, units, host);
         }
-    }
-
-    fn keep(&mut self, away: &'a [Near], from: &'a str, n: u32, host: Host) {
-        for near in away.iter().filter(|_| n > 0) {
-            let key = (near.topology.as_str(), vec![ask(&near.select, from)]);
-            let count = self.keepers.entry(key).or_default();
-            count.add(&self.places[host], host, n);
+        if let Some(class) = self.facts.input.classes.get(class as usize) {
+            let ports = &class.constraints.host_ports;
+            if !ports.is_empty() {
+                self.ports.entry(host).or_default().extend(ports);
+            }
         }
     }
 
     /// Places a run; why not, if a rule forbids it.
     pub fn place(&mut self, run: &Run, class: &'a Class, place: &Place<'a>) -> Result<(), String> {
-        if self.idle {
+        if self.index.is_empty() && class.constraints.host_ports.is_empty() {
             return Ok(());
         }
         let host = match self.by_target.get(&run.target) {
@@ -190,89 +329,54 @@ impl<'f, 'a> Replay<'f, 'a> {
                 host
             }
         };
-        let verdict = self.may(run.count, class, host);
-        if verdict.is_ok() {
-            self.add(class, run.count, host);
-            let spread = class.constraints.spread.iter();
-            for rule in spread.filter(|s| s.hard && s.topology == HOST) {
-                self.level(rule, class, host)?;
-            }
-            match &mut self.batch {
-                Some((at, hosts)) if *at == run.class => drop(hosts.insert(host)),
-                _ => self.batch = Some((run.class, BTreeSet::from([host]))),
-            }
+        let asks = self.asks(run.class);
+        self.may(run.count, class, &asks, host)?;
+        self.add(run.class, run.count, host);
+        for (rule, at) in asks.spread.iter().filter(|(s, _)| s.topology == HOST) {
+            self.level(rule, *at, class, host)?;
         }
-        verdict
+        match &mut self.batch {
+            Some((of, hosts)) if *of == run.class => drop(hosts.insert(host)),
+            _ => self.batch = Some((run.class, BTreeSet::from([host]))),
+        }
+        Ok(())
     }
 
-    fn may(&mut self, units: u32, class: &'a Class, host: Host) -> Result<(), String> {
-        let (c, from) = (&class.constraints, class.namespace.as_str());
-        let is_named = |whom: &Whom<'_>| {
-            let named =
-                |(s, from): &(&Selector, &str)| selects(s, from, &class.labels, &class.namespace);
-            whom.iter().all(named)
-        };
-        for port in &c.host_ports {
-            let taken = self.ports.get(&host).into_iter().flatten();
-            if units > 1 || taken.into_iter().any(|p| ports_conflict(p, port)) {
+    fn may(&self, units: u32, class: &Class, asks: &Asks<'a>, host: Host) -> Result<(), String> {
+        for port in &class.constraints.host_ports {
+            let mut taken = self.ports.get(&host).into_iter().flatten();
+            if units > 1 || taken.any(|p| ports_conflict(p, port)) {
                 return Err(format!("port {} of the host is taken", port.port));
             }
         }
-        for near in &c.anti_affinity {
-            let whom = vec![ask(&near.select, from)];
-            let Some(domain) = self.domain(&near.topology, host) else {
+        for (at, own) in &asks.away {
+            let Some(domain) = self.domain_for(*at, host) else {
                 continue;
             };
-            let own = is_named(&whom) && units > 1;
-            if own || self.there(&near.topology, &domain, &whom) > 0 {
-                return Err(format!(
-                    "one that it keeps away is in {} {domain}",
-                    near.topology
-                ));
+            if (*own && units > 1) || self.there(*at, domain) > 0 {
+                let axis = self.axis_name(*at);
+                return Err(format!("one that it keeps away is in its {axis}"));
             }
         }
-        let mut keepers: Vec<(&str, Whom<'a>)> = Vec::new();
-        for (topology, whom) in self.keepers.keys() {
-            if is_named(whom) {
-                keepers.push((topology, whom.clone()));
+        for at in &asks.kept_by {
+            let domain = self.domain_for(*at, host);
+            if domain.is_some_and(|domain| self.there(*at, domain) > 0) {
+                let axis = self.axis_name(*at);
+                return Err(format!("one in its {axis} keeps it away"));
             }
         }
-        for key in keepers {
-            let Some(domain) = self.domain(key.0, host) else {
-                continue;
+        let (mut here, mut anywhere) = (true, false);
+        for at in &asks.fellows {
+            let Some(domain) = self.domain_for(*at, host) else {
+                return Err(format!("{} is unknown there", self.axis_name(*at)));
             };
-            let places = &self.places;
-            let count = self.keepers.get_mut(&key);
-            if count.is_some_and(|count| count.in_domain(places, key.0, &domain) > 0) {
-                return Err(format!("one in {} {domain} keeps it away", key.0));
-            }
+            here &= self.there(*at, domain) > 0;
+            anywhere |= !self.counts[*at].here.is_empty();
         }
-        if c.affinity.is_empty() {
-            return Ok(());
-        }
-        let whom = fellows(&c.affinity, from);
-        let mut here = true;
-        let mut anywhere = false;
-        for near in &c.affinity {
-            let Some(domain) = self.domain(&near.topology, host) else {
-                return Err(format!("{} is unknown there", near.topology));
-            };
-            here &= self.there(&near.topology, &domain, &whom) > 0;
-            let hosts = &self.named[&whom].on_host;
-            anywhere |= hosts
-                .keys()
-                .any(|h| self.domain(&near.topology, *h).is_some());
-        }
-        if here || (!anywhere && is_named(&whom)) {
+        if here || (!anywhere && asks.own_fellow) {
             return Ok(());
         }
         Err("no fellow is near".to_owned())
-    }
-
-    fn there(&mut self, topology: &str, domain: &str, whom: &Whom<'a>) -> u32 {
-        let places = &self.places;
-        let count = self.named.get_mut(whom);
-        count.map_or(0, |count| count.in_domain(places, topology, domain))
     }
 
     /// A run of another class follows, or none: the spread of the one before must hold.
@@ -280,85 +384,60 @@ impl<'f, 'a> Replay<'f, 'a> {
         if self.batch.as_ref().is_none_or(|(at, _)| Some(*at) == next) {
             return Ok(());
         }
-        let Some((at, hosts)) = self.batch.take() else {
+        let Some((of, hosts)) = self.batch.take() else {
             return Ok(());
         };
-        let Some(class) = self.facts.input.classes.get(at as usize) else {
+        let Some(class) = self.facts.input.classes.get(of as usize) else {
             return Ok(());
         };
-        let spread = class.constraints.spread.iter();
-        for rule in spread.filter(|s| s.hard && s.topology != HOST) {
+        let asks = self.asks(of);
+        for (rule, at) in asks.spread.iter().filter(|(s, _)| s.topology != HOST) {
             for host in &hosts {
-                self.level(rule, class, *host).map_err(|why| (at, why))?;
+                let level = self.level(rule, *at, class, *host);
+                level.map_err(|why| (of, why))?;
             }
         }
         Ok(())
     }
 
     /// The domain of the host has at most `max_skew` more than the least.
-    fn level(&mut self, rule: &'a Spread, class: &'a Class, host: Host) -> Result<(), String> {
-        let whom = vec![ask(&rule.select, &class.namespace)];
+    fn level(&self, rule: &Spread, at: At, class: &Class, host: Host) -> Result<(), String> {
         let axis = rule.topology.as_str();
-        let Some(domain) = self.domain(axis, host) else {
+        let Some(domain) = self.domain_for(at, host) else {
             return Err(format!("{axis} is unknown there"));
         };
-        let here = self.there(axis, &domain, &whom);
+        let here = self.there(at, domain);
         if here <= rule.max_skew {
             return Ok(());
         }
-        let mut domains: BTreeSet<String> = BTreeSet::new();
-        for other in 0..self.places.len() {
-            let place = &self.places[other];
-            let counts = if self.exists[other] {
-                place.allows_but_for_taints(&class.constraints)
-            } else {
-                place.allows(&class.constraints)
-            };
-            if counts {
-                domains.extend(self.domain(axis, other));
-            }
-        }
+        let counts = |kind: &Kind<'_>| {
+            kind.place.allows(&class.constraints)
+                || (kind.exists && kind.place.allows_but_for_taints(&class.constraints))
+        };
+        let eligible: Vec<bool> = self.kinds.iter().map(counts).collect();
+        let domains: BTreeSet<Domain<'_>> = if axis == HOST {
+            let hosts = (0..self.hosts.len()).filter(|h| eligible[self.hosts[*h]]);
+            hosts.map(Domain::Host).collect()
+        } else {
+            let kinds = self
+                .kinds
+                .iter()
+                .zip(&eligible)
+                .filter(|(_, counts)| **counts);
+            let values = kinds.filter_map(|(kind, _)| kind.values[self.counts[at].axis]);
+            values.map(Domain::Value).collect()
+        };
         let few = domains.len() < rule.min_domains as usize;
-        let each = domains.iter().map(|d| self.there(axis, d, &whom));
-        let least = if few { 0 } else { each.min().unwrap_or(here) };
+        let least = domains.iter().map(|d| self.there(at, *d)).min();
+        let least = if few { 0 } else { least.unwrap_or(here) };
         if here > least.saturating_add(rule.max_skew) {
             let named: Vec<String> = rule.select.requirements.iter().map(words).collect();
-            let named = named.join(" and ");
             return Err(format!(
-                "{here} with {named} in {axis} {domain}, {least} in another, at most {} more",
+                "{here} with {} in its {axis}, {least} in another, at most {} more",
+                named.join(" and "),
                 rule.max_skew
             ));
         }
         Ok(())
-    }
-}
-
-impl Count {
-    fn add(&mut self, place: &Place<'_>, host: Host, units: u32) {
-        *self.on_host.entry(host).or_insert(0) += units;
-        for (topology, domains) in &mut self.in_domain {
-            if let Some(value) = place.label(topology) {
-                *domains.entry(value.to_owned()).or_insert(0) += units;
-            }
-        }
-    }
-
-    fn in_domain(&mut self, places: &[Place<'_>], topology: &str, domain: &str) -> u32 {
-        if topology == HOST {
-            let host = domain.parse().ok();
-            return host
-                .and_then(|h: Host| self.on_host.get(&h).copied())
-                .unwrap_or(0);
-        }
-        if !self.in_domain.contains_key(topology) {
-            let mut domains: BTreeMap<String, u32> = BTreeMap::new();
-            for (host, units) in &self.on_host {
-                if let Some(value) = places[*host].label(topology) {
-                    *domains.entry(value.to_owned()).or_insert(0) += units;
-                }
-            }
-            self.in_domain.insert(topology.to_owned(), domains);
-        }
-        self.in_domain[topology].get(domain).copied().unwrap_or(0)
     }
 }

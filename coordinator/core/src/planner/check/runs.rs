@@ -7,11 +7,12 @@ use super::near::Replay;
 use super::{Culprit, Violation};
 use crate::model::{Action, Class, Locality, NodeInput, Resources, Run, Source, Target};
 use crate::planner::matching::Place;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut taken: BTreeMap<&Target, Taken> = BTreeMap::new();
+    let mut taken: BTreeMap<&Target, Taken<'_>> = BTreeMap::new();
     let mut units: BTreeMap<u32, u64> = BTreeMap::new();
     let mut replay = Replay::new(facts);
     let mut last_of: BTreeMap<u32, usize> = BTreeMap::new();
@@ -46,20 +47,20 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         if matches!(run.target, Target::New { would: true, .. }) {
             continue;
         }
-        let (place, room, empty) = match target(facts, run) {
-            Ok(found) => found,
-            Err((invariant, why)) => {
-                say(invariant, why);
-                continue;
-            }
+        let slot = match taken.entry(&run.target) {
+            Entry::Occupied(slot) => slot.into_mut(),
+            Entry::Vacant(slot) => match target(facts, run) {
+                Ok((place, room, empty)) => slot.insert(Taken::new(place, room, empty)),
+                Err((invariant, why)) => {
+                    say(invariant, why);
+                    continue;
+                }
+            },
         };
-        if let Some(differs) = place.differs(&class.constraints) {
+        if let Some(differs) = slot.place.differs(&class.constraints) {
             say(names::I5, format!("may not go there: {differs}"));
             continue;
         }
-        let slot = taken
-            .entry(&run.target)
-            .or_insert_with(|| Taken::new(room, empty));
         let assigned = match &run.target {
             Target::Node(id) => facts.nodes.get(id).map_or(0, |n| Facts::assigned(n, class)),
             _ => 0,
@@ -71,7 +72,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
             found.extend(uneven(&last_of, of, why));
         }
         last_of.insert(run.class, i);
-        if let Err(why) = replay.place(run, class, &place) {
+        if let Err(why) = replay.place(run, class, &slot.place) {
             found.push(Violation {
                 invariant: names::I5,
                 why: format!("may not go there: {why}"),
@@ -96,7 +97,8 @@ fn uneven(last_of: &BTreeMap<u32, usize>, class: u32, why: String) -> Option<Vio
 }
 
 /// Room of one target, used up run by run.
-struct Taken {
+struct Taken<'a> {
+    place: Place<'a>,
     room: Resources,
     /// Free thousandths of GPUs that are used in part.
     shares: Vec<u32>,
@@ -104,9 +106,10 @@ struct Taken {
     per_class: BTreeMap<u32, u32>,
 }
 
-impl Taken {
-    fn new((room, shares): (Resources, Vec<u32>), empty: bool) -> Self {
+impl<'a> Taken<'a> {
+    fn new(place: Place<'a>, (room, shares): Room, empty: bool) -> Self {
         Self {
+            place,
             room,
             shares,
             empty,
@@ -122,15 +125,16 @@ impl Taken {
             }
             self.room = Resources::default();
         } else {
-            let unit = Resources {
-                gpu_milli: 0,
-                ..class.unit.clone()
-            };
-            if run.count > unit.times(&self.room) {
+            if run.count > most_of(&class.unit, &self.room) {
                 return Err("more units than fit on the node".to_owned());
             }
-            self.room = self.room.minus(&unit.scaled(run.count));
-            for _ in 0..run.count {
+            self.room.take(&class.unit, run.count);
+            let shares = if class.unit.gpu_milli > 0 {
+                run.count
+            } else {
+                0
+            };
+            for _ in 0..shares {
                 if !share(&mut self.room, &mut self.shares, class.unit.gpu_milli) {
                     return Err("more shares than the GPUs of the node have".to_owned());
                 }
@@ -145,6 +149,18 @@ impl Taken {
         }
         Ok(())
     }
+}
+
+/// Units that fit, shares of a GPU aside.
+fn most_of(unit: &Resources, room: &Resources) -> u32 {
+    if unit.gpu_milli == 0 {
+        return unit.times(room);
+    }
+    let beside = Resources {
+        gpu_milli: 0,
+        ..unit.clone()
+    };
+    beside.times(room)
 }
 
 /// Takes a part of one GPU: of the smallest free part that is enough, else of a whole one. False when there is none.
@@ -253,7 +269,9 @@ fn gangs(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut by_class: BTreeMap<u32, Vec<(usize, &Run)>> = BTreeMap::new();
     for (i, run) in facts.planned.plan.runs.iter().enumerate() {
-        if !matches!(run.target, Target::New { would: true, .. }) {
+        let class = facts.class(run);
+        let gang = class.is_some_and(|c| c.gang.is_some());
+        if gang && !matches!(run.target, Target::New { would: true, .. }) {
             by_class.entry(run.class).or_default().push((i, run));
         }
     }

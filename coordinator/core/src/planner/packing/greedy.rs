@@ -14,7 +14,7 @@ impl Context<'_, '_> {
         let least = |class: usize, paid: bool| {
             self.twins
                 .iter()
-                .map(|twins| &self.work.offers[twins[0]])
+                .map(|twins| &self.work.offers[twins.offers[0]])
                 .filter(|o| (!paid || o.tier == 2) && may_open(self.work, class, o))
                 .filter_map(|o| {
                     let times = fits_new(self.work, class, o);

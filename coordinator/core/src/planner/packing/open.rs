@@ -1,7 +1,8 @@
 //! Opens new nodes: which offer is cheapest per unit, and which offers are the same but for their limits.
 
 use super::{Context, Kinds, Packing, fits_new, may_open};
-use crate::planner::near::Content;
+use crate::planner::near::{Content, Takes};
+use crate::planner::offers::Offer;
 use crate::planner::size::Free;
 use crate::planner::state::{Group, Work};
 use std::cmp::Reverse;
@@ -10,49 +11,69 @@ use std::collections::BTreeMap;
 /// Scale of a price per unit: micro-USD in 32.32 fixed point.
 pub(super) const VALUE_SHIFT: u32 = 32;
 
-/// What classes see of a kind of place: who may go there, how much each likes it, the domains it is in.
-type Sight = (Vec<bool>, Vec<u32>, Vec<(Option<u32>, bool)>);
+/// What classes see of a kind of place: how it is paid, who may go there, how much each likes it, its domains.
+type Sight = (u8, Vec<bool>, Vec<u32>, Vec<(Option<u32>, bool)>);
 
-/// Groups offers that no packing of these classes can tell apart but by their limits: what a node gives and costs, who
-/// may go there, the domains it is in.
-pub(super) fn twins(work: &Work<'_>, order: &[usize], offers: &[usize]) -> Vec<Vec<usize>> {
+/// Offers that no packing of these classes can tell apart but by their limits: what a node gives and costs, who may go
+/// there, the domains it is in.
+pub(super) struct Twins {
+    /// In order of use.
+    pub offers: Vec<usize>,
+    sight: usize,
+}
+
+/// All offers as twins, and per sight the twins that one node could be swapped among, cheapest first.
+pub(super) fn twins(
+    work: &Work<'_>,
+    order: &[usize],
+    offers: &[usize],
+) -> (Vec<Twins>, Vec<Vec<usize>>) {
     let mut sights: BTreeMap<Sight, usize> = BTreeMap::new();
-    let mut sight_of: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut sight_of: BTreeMap<(usize, u8), usize> = BTreeMap::new();
+    let hurried = order
+        .iter()
+        .any(|c| work.input.classes[*c].deadline.is_some());
+    let mut index = BTreeMap::new();
+    let mut all: Vec<Twins> = Vec::new();
     for o in offers {
-        let kind = work.offers[*o].kind;
-        sight_of.entry(kind).or_insert_with(|| {
+        let offer = &work.offers[*o];
+        let (kind, tier) = (offer.kind, offer.tier);
+        let sight = *sight_of.entry((kind, tier)).or_insert_with(|| {
             let welcome = order.iter().map(|c| work.matches(*c, kind)).collect();
             let liked = order.iter().map(|c| work.weight(*c, kind));
             let liked = liked.skip_while(|w| *w == 0).collect();
             let next = sights.len();
-            let sight = (welcome, liked, work.near.domains(kind));
+            let sight = (tier, welcome, liked, work.near.domains(kind));
             *sights.entry(sight).or_insert(next)
         });
-    }
-    let mut index = BTreeMap::new();
-    let mut all: Vec<Vec<usize>> = Vec::new();
-    let hurried = order
-        .iter()
-        .any(|c| work.input.classes[*c].deadline.is_some());
-    for o in offers {
-        let offer = &work.offers[*o];
-        let key = (
-            offer.tier,
-            offer.price,
-            work.input.pools[offer.pool].rank,
-            sight_of[&offer.kind],
-            &offer.size,
-            // Who must start by a moment tells by the boot as well.
-            hurried.then_some(offer.boot),
-        );
+        let rank = work.input.pools[offer.pool].rank;
+        // Who must start by a moment tells by the boot as well.
+        let boot = hurried.then_some(offer.boot);
+        let key = (offer.price, rank, sight, &offer.size, boot);
         let slot = *index.entry(key).or_insert_with(|| {
-            all.push(Vec::new());
+            all.push(Twins {
+                offers: Vec::new(),
+                sight,
+            });
             all.len() - 1
         });
-        all[slot].push(*o);
+        all[slot].offers.push(*o);
     }
-    all
+    let mut shelves: Vec<Vec<usize>> = vec![Vec::new(); sights.len()];
+    // In the order of the key: cheapest first.
+    for (_, slot) in index {
+        shelves[all[slot].sight].push(slot);
+    }
+    (all, shelves)
 }
+
+/// A node's price, scaled.
+fn price(offer: &Offer<'_>) -> u128 {
+    u128::from(offer.price.max(1)) << VALUE_SHIFT
+}
+
+/// Tier, price per unit, preference, rank, price, order: less is better.
+type Key = (u8, u128, Reverse<i64>, u32, u64, usize);
 
 /// An offer that could be opened for a class.
 #[derive(Clone, Copy)]
@@ -61,13 +82,20 @@ struct Choice {
     /// Units on each node, and on all of them together.
     each: u32,
     total: u32,
+    per_unit: u128,
 }
 
 impl Context<'_, '_> {
     /// Of each list of twins the first that may still be asked.
-    pub(super) fn first_of(&self, p: &Packing, twins: &[usize]) -> Option<usize> {
-        let mut all = twins.iter().copied();
+    pub(super) fn first_of(&self, p: &Packing, twins: &Twins) -> Option<usize> {
+        let mut all = twins.offers.iter().copied();
         all.find(|o| p.ledger.room(&self.work.offers, *o) > 0)
+    }
+
+    /// Twins that a node of the offer could be swapped among.
+    pub(super) fn shelf(&self, offer: usize) -> Option<&[usize]> {
+        let at = self.twins_of.get(&offer)?;
+        self.shelves.get(self.twins[*at].sight).map(Vec::as_slice)
     }
 
     /// Opens at most `nodes` nodes of the offer that is cheapest per unit, as many as are full, or one; returns units
@@ -84,7 +112,15 @@ impl Context<'_, '_> {
         let Some(choice) = self.cheapest(p, i, kinds) else {
             return 0;
         };
-        let Choice { offer, each, total } = choice;
+        if p.may_enlarge {
+            let units = self.enlarge(p, i, kinds, cap, choice.per_unit);
+            if units > 0 {
+                return units;
+            }
+        }
+        let Choice {
+            offer, each, total, ..
+        } = choice;
         let n = cap.min(total);
         let room = p.ledger.room(&self.work.offers, offer);
         let full = (n / each).min(room).min(nodes);
@@ -93,49 +129,83 @@ impl Context<'_, '_> {
         units * nodes
     }
 
+    /// Tier and price per unit of what would be opened.
+    pub(super) fn price_per_unit(
+        &self,
+        p: &Packing,
+        i: usize,
+        kinds: Kinds<'_>,
+    ) -> Option<(u8, u128)> {
+        let choice = self.cheapest(p, i, kinds)?;
+        Some((self.work.offers[choice.offer].tier, choice.per_unit))
+    }
+
+    /// Of the twins of one sight the one that is cheapest per unit, at most `most` units a node; the same for all entries
+    /// of one size.
+    fn best_of_sight(&self, p: &Packing, i: usize, sight: usize, most: u32) -> Option<usize> {
+        let class = self.order[i];
+        let input = &self.work.input.classes[class];
+        let want = (self.size_of[i], self.work.plain[class], input.whole_node);
+        let key = (want, input.deadline, most, sight);
+        let known = self.best.borrow().get(&key).copied();
+        if let Some(at) = known {
+            match at {
+                Some(at) if self.first_of(p, &self.twins[at]).is_none() => {}
+                known => return known,
+            }
+        }
+        let each = self.shelves[sight].iter().filter_map(|at| {
+            let twins = &self.twins[*at];
+            let offer = &self.work.offers[twins.offers[0]];
+            let first = self.first_of(p, twins)?;
+            if !may_open(self.work, class, offer) {
+                return None;
+            }
+            let units = fits_new(self.work, class, offer).min(most);
+            let per_unit = price(offer).checked_div(u128::from(units))?;
+            Some((per_unit, self.rank(first), offer.price, first, *at))
+        });
+        let best = each.min().map(|(.., at)| at);
+        self.best.borrow_mut().insert(key, best);
+        best
+    }
+
     /// By tier, price per unit, preference, rank, price, order.
     fn cheapest(&self, p: &Packing, i: usize, kinds: Kinds<'_>) -> Option<Choice> {
         let (work, class) = (self.work, self.order[i]);
         let touched = work.near.touches(class);
-        let mut allowed: BTreeMap<usize, crate::planner::near::Takes> = BTreeMap::new();
-        let mut best = None;
-        for twins in &self.twins {
-            let offer = &work.offers[twins[0]];
-            if kinds.is_some_and(|kinds| !kinds.contains(&offer.kind))
-                || !may_open(work, class, offer)
-            {
+        let mut best: Option<(Key, Choice)> = None;
+        for (sight, shelf) in self.shelves.iter().enumerate() {
+            // All of a sight look alike to the class, and are in the same domains.
+            let Some(any) = shelf.first() else { continue };
+            let kind = work.offers[self.twins[*any].offers[0]].kind;
+            if kinds.is_some_and(|kinds| !kinds.contains(&kind)) || !work.matches(class, kind) {
                 continue;
             }
-            let fits = fits_new(work, class, offer);
-            if fits == 0 {
-                continue;
-            }
-            let (each, total) = if touched {
-                let takes = allowed.entry(offer.kind);
-                let takes = takes.or_insert_with(|| self.on_new(p, class, offer.kind));
-                takes.with(fits)
+            let takes = if touched {
+                self.on_new(p, class, kind)
             } else {
-                (fits, u32::MAX)
+                Takes::ALL
             };
-            let price = u128::from(offer.price.max(1)) << VALUE_SHIFT;
-            let Some(per_unit) = price.checked_div(u128::from(each)) else {
+            let most = takes.each.min(takes.total);
+            let Some(at) = self.best_of_sight(p, i, sight, most) else {
                 continue;
             };
-            let Some(first) = self.first_of(p, twins) else {
+            let Some(first) = self.first_of(p, &self.twins[at]) else {
                 continue;
             };
-            let liked = i64::from(work.weight(class, offer.kind)).saturating_add(p.tally.wish(
-                &work.near,
-                class,
-                offer.kind,
-                &Content::EMPTY,
-            ));
-            let rank = self.rank(first);
+            let offer = &work.offers[first];
+            let (each, total) = takes.with(fits_new(work, class, offer));
+            let Some(per_unit) = price(offer).checked_div(u128::from(each)) else {
+                continue;
+            };
+            let near = p.tally.wish(&work.near, class, kind, &Content::EMPTY);
+            let liked = near.saturating_add(i64::from(work.weight(class, kind)));
             let key = (
                 offer.tier,
                 per_unit,
                 Reverse(liked),
-                rank,
+                self.rank(first),
                 offer.price,
                 first,
             );
@@ -144,6 +214,7 @@ impl Context<'_, '_> {
                     offer: first,
                     each,
                     total,
+                    per_unit,
                 };
                 best = Some((key, choice));
             }

@@ -57,6 +57,11 @@ pub(super) struct Want {
 }
 
 impl Want {
+    /// No room at all, of any kind.
+    pub fn nothing() -> Self {
+        Self::unit(&Size::default())
+    }
+
     /// Room for one unit, of any kind.
     pub fn unit(unit: &Size) -> Self {
         Self {
@@ -117,6 +122,11 @@ impl Tree {
         }
     }
 
+    /// Nothing may be had there any more.
+    pub fn clear(&mut self, leaf: usize) {
+        self.set(leaf, NOTHING);
+    }
+
     /// The first leaf from `from` on that may do.
     pub fn find(&self, from: usize, want: &Want) -> Option<usize> {
         let leaves = self.leaves();
@@ -140,6 +150,32 @@ impl Tree {
                 return None;
             }
             at += 1;
+        }
+    }
+
+    /// The last leaf before `to` that may do.
+    pub fn find_last(&self, to: usize, want: &Want) -> Option<usize> {
+        let leaves = self.leaves();
+        if to == 0 || leaves == 0 {
+            return None;
+        }
+        let mut at = leaves + to.min(leaves) - 1;
+        loop {
+            if want.may(&self.peaks[at]) {
+                if at >= leaves {
+                    return Some(at - leaves);
+                }
+                at = 2 * at + 1;
+                continue;
+            }
+            // The next branch to the left.
+            while at > 1 && at & 1 == 0 {
+                at /= 2;
+            }
+            if at <= 1 {
+                return None;
+            }
+            at -= 1;
         }
     }
 }
@@ -181,6 +217,10 @@ mod tests {
                     let plain = (from..cpus.len())
                         .find(|at| cpus[*at] >= cpu && (none == 0 || at % 2 == 1));
                     assert_eq!(tree.find(from, &want), plain, "{from} {cpu} {none}");
+                    let last = (0..from)
+                        .rev()
+                        .find(|at| cpus[*at] >= cpu && (none == 0 || at % 2 == 1));
+                    assert_eq!(tree.find_last(from, &want), last, "{from} {cpu} {none}");
                 }
             }
         }
