@@ -11,6 +11,7 @@ mod plan;
 mod process;
 mod rig;
 mod session;
+mod traces;
 
 use anyhow::{Result, bail};
 
@@ -33,6 +34,12 @@ pub(crate) struct Args {
     /// How often `plan` times each plan; the median is judged.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repeats: u32,
+    /// Folder of the public traces for `traces` (default: DROVER_TRACES, or ../shared/traces beside the clone).
+    #[arg(long)]
+    traces: Option<std::path::PathBuf>,
+    /// How many orders of arrival `traces` packs; the mean is judged.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    seeds: u32,
 }
 
 /// One bench: its name, what it measures, its work.
@@ -57,6 +64,11 @@ const BENCHES: &[Bench] = &[
         name: "plan",
         about: "how long one decision takes, on published workloads and on a large fleet",
         run: plan::run,
+    },
+    Bench {
+        name: "traces",
+        about: "what simulations of public traces cost, beside what they must reach",
+        run: traces::run,
     },
 ];
 

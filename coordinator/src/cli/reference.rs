@@ -54,7 +54,12 @@ fn verb(text: &mut String, command: &clap::Command, above: &str) {
     }
     let is_root = above.is_empty();
     let nouns = command.get_subcommands().any(|c| c.get_name() != "help");
-    if is_root || !nouns {
+    // A verb that also has verbs below it (`simulate` and `simulate generate`) has arguments of its own.
+    let own = command.get_arguments().any(|arg| {
+        let common = arg.get_help_heading() == Some("Global options");
+        !common && !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str())
+    });
+    if is_root || !nouns || own {
         let _ = writeln!(text, "## `{name}`\n");
         let about = command.get_long_about().or_else(|| command.get_about());
         if let Some(about) = about {

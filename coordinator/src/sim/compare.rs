@@ -15,34 +15,65 @@ pub struct Setting {
     pub values: Vec<Option<String>>,
 }
 
-/// The settings that differ between configs, by path. A table in a list is named by its `name`, or its place.
+/// The settings that differ between configs, by path. A table in a list is named by its `name`, or its place; one that
+/// is not in every config is one difference, whatever it sets.
 ///
 /// # Errors
 /// A text that is no TOML; what is wrong with it.
 pub fn settings(configs: &[&str]) -> Result<Vec<Setting>, toml::de::Error> {
-    let mut all: Vec<BTreeMap<String, String>> = Vec::new();
+    let mut all: Vec<Flat> = Vec::new();
     for text in configs {
-        let mut flat = BTreeMap::new();
+        let mut flat = Flat::default();
         flatten("", &toml::Value::Table(toml::from_str(text)?), &mut flat);
         all.push(flat);
     }
-    let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
-    Ok(keys
-        .into_iter()
-        .map(|key| Setting {
-            key: key.clone(),
-            values: all.iter().map(|flat| flat.get(key).cloned()).collect(),
+    let everywhere = |path: &str| all.iter().all(|flat| flat.items.contains(path));
+    let items: BTreeSet<&String> = all.iter().flat_map(|flat| &flat.items).collect();
+    let mut missing: Vec<&str> = items.into_iter().map(String::as_str).collect();
+    missing.retain(|path| !everywhere(path));
+    let below = |path: &str| {
+        let mut inside = missing.iter();
+        inside.any(|item| {
+            path.strip_prefix(item)
+                .is_some_and(|rest| rest.starts_with('.'))
         })
-        .filter(|setting| {
-            setting
-                .values
+    };
+    let mut found: Vec<Setting> = missing
+        .iter()
+        .filter(|path| !below(path))
+        .map(|path| Setting {
+            key: (*path).to_owned(),
+            values: all
                 .iter()
-                .any(|value| *value != setting.values[0])
+                .map(|flat| flat.items.contains(*path).then(|| "is there".to_owned()))
+                .collect(),
         })
-        .collect())
+        .collect();
+    let keys: BTreeSet<&String> = all.iter().flat_map(|flat| flat.values.keys()).collect();
+    for key in keys.into_iter().filter(|key| !below(key)) {
+        let values: Vec<Option<String>> = all
+            .iter()
+            .map(|flat| flat.values.get(key).cloned())
+            .collect();
+        if values.iter().any(|value| *value != values[0]) {
+            found.push(Setting {
+                key: key.clone(),
+                values,
+            });
+        }
+    }
+    Ok(found)
 }
 
-fn flatten(path: &str, value: &toml::Value, into: &mut BTreeMap<String, String>) {
+/// A config without its structure.
+#[derive(Default)]
+struct Flat {
+    values: BTreeMap<String, String>,
+    /// Tables of lists.
+    items: BTreeSet<String>,
+}
+
+fn flatten(path: &str, value: &toml::Value, into: &mut Flat) {
     let below = |name: &str| {
         if path.is_empty() {
             name.to_owned()
@@ -58,11 +89,13 @@ fn flatten(path: &str, value: &toml::Value, into: &mut BTreeMap<String, String>)
         }
         toml::Value::Array(items) if items.iter().any(toml::Value::is_table) => {
             for (at, item) in items.iter().enumerate() {
-                flatten(&below(&called(item, at)), item, into);
+                let path = below(&called(item, at));
+                flatten(&path, item, into);
+                into.items.insert(path);
             }
         }
         plain => {
-            into.insert(path.to_owned(), plain.to_string());
+            into.values.insert(path.to_owned(), plain.to_string());
         }
     }
 }
@@ -99,6 +132,29 @@ pub fn comparison(scores: &[Score], settings: &[Setting]) -> Value {
     })
 }
 
+/// The same in words, to stand below the table; empty for one score.
+#[must_use]
+pub fn words(scores: &[Score], settings: &[Setting]) -> String {
+    let mut lines = Vec::new();
+    for other in scores.iter().skip(1) {
+        for line in differences(&scores[0], other) {
+            lines.push(format!("{line}\n"));
+        }
+    }
+    for setting in settings {
+        let values: Vec<&str> = setting
+            .values
+            .iter()
+            .map(|value| value.as_deref().unwrap_or("not set"))
+            .collect();
+        lines.push(format!("setting {}: {}\n", setting.key, values.join(" | ")));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", lines.concat())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +182,15 @@ mod tests {
             ]
         );
         assert!(settings(&[one, one]).expect("TOML").is_empty());
+        let three = "[simulate]\nseed = 1\n[[pool]]\nname = \"gpu\"\nidle_after = \"0s\"\n";
+        let found = settings(&[one, three]).expect("TOML");
+        assert_eq!(
+            found,
+            [Setting {
+                key: "pool.cpu".to_owned(),
+                values: vec![Some("is there".to_owned()), None],
+            }]
+        );
         assert!(settings(&["= 1"]).is_err());
     }
 }

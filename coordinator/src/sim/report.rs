@@ -19,7 +19,7 @@ pub struct Report<'a> {
     pub runs: &'a [Run<'a>],
     /// Their scores, in the same order.
     pub scores: &'a [Score],
-    /// Settings that differ between the configs compared; empty where there is only one.
+    /// Settings that differ between the configs of the first runs; empty where there is only one config.
     pub settings: &'a [Setting],
 }
 

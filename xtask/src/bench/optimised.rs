@@ -74,6 +74,22 @@ pub(crate) fn plan_bench() -> Result<PathBuf> {
     Ok(workspace::built("demo", "examples/plan_bench"))
 }
 
+/// The planner packing a cluster until it is full.
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn static_packing() -> Result<PathBuf> {
+    build(&[
+        "--profile",
+        "demo",
+        "--package",
+        "drover-core",
+        "--example",
+        "static_packing",
+    ])?;
+    Ok(workspace::built("demo", "examples/static_packing"))
+}
+
 fn build(args: &[&str]) -> Result<()> {
     eprintln!("bench: cargo build {}", args.join(" "));
     if command::passes(command::cargo().arg("build").args(args))? {

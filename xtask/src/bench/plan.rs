@@ -29,6 +29,14 @@ struct Line {
 pub(super) fn run(args: &Args, sink: &mut Sink) -> Result<()> {
     let program = optimised::plan_bench()?;
     let text = command::stdout(Command::new(program).arg(args.repeats.to_string()))?;
+    pass_on(&text, sink)
+}
+
+/// Passes on the figures that an example of drover-core printed.
+///
+/// # Errors
+/// When a line is not a figure.
+pub(super) fn pass_on(text: &str, sink: &mut Sink) -> Result<()> {
     for line in text.lines() {
         let figure = read(line)?;
         sink.put(
@@ -47,7 +55,7 @@ fn read(line: &str) -> Result<Line> {
 
 /// The units that the example knows.
 fn unit(name: &str) -> Result<&'static str> {
-    ["ms", "nodes", "classes", "gangs", "units", "%"]
+    ["ms", "nodes", "classes", "gangs", "units", "GPUs", "%"]
         .into_iter()
         .find(|known| *known == name)
         .with_context(|| format!("unknown unit {name}"))

@@ -138,9 +138,10 @@ fn compared(out: &mut String, report: &Report<'_>) {
         }
         out.push_str("</ul>\n");
     }
-    if !report.settings.is_empty() {
+    if let Some(setting) = report.settings.first() {
         out.push_str("<h3>Settings</h3>\n<table>\n<tr><th>setting</th>");
-        for score in report.scores {
+        // Configs come first, policies for comparison have none.
+        for score in report.scores.iter().take(setting.values.len()) {
             let _ = write!(out, "<th>{}</th>", escaped(&score.policy));
         }
         out.push_str("</tr>\n");

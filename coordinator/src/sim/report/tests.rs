@@ -105,7 +105,7 @@ fn the_page_is_whole_and_holds_nothing_from_elsewhere() {
     let scores: Vec<Score> = runs.iter().map(score).collect();
     let settings = [Setting {
         key: "pool.p.idle_after".to_owned(),
-        values: vec![Some("\"<0s>\"".to_owned()), None, None, None],
+        values: vec![Some("\"<0s>\"".to_owned()), None],
     }];
     let page = page::html(&Report {
         runs: &runs,

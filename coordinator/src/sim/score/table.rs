@@ -95,9 +95,12 @@ pub fn table(scores: &[Score]) -> String {
     text
 }
 
-/// Waits by gang size, where there is more than one size.
+/// Waits by gang size, where there is more than one size and few scores.
 fn sizes(scores: &[Score]) -> Vec<String> {
     let mut lines = Vec::new();
+    if scores.len() > 2 {
+        return lines;
+    }
     for score in scores.iter().filter(|score| score.by_gang_size.len() > 1) {
         for size in &score.by_gang_size {
             lines.push(format!(
@@ -180,7 +183,7 @@ pub fn differences(first: &Score, second: &Score) -> Vec<String> {
     for ((cause, one), (_, other)) in first.waste.causes().into_iter().zip(second.waste.causes()) {
         let cause = cause.replace('_', " ");
         say(
-            (one - other).abs() >= 0.05,
+            (one - other).abs() >= 0.05 && (one - other).abs() >= first.node_hours * 0.001,
             format!(
                 "node-hours lost to {cause}: {} with {a}, {} with {b}",
                 whole(one),

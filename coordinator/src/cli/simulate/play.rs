@@ -1,0 +1,219 @@
+//! `drover simulate TRACE`: one run, or several side by side, with their scores, files and report.
+//!
+//! Called by `cli::simulate`. All runs see the trace as the first config reads it.
+
+use crate::cli::exit::CliError;
+use crate::cli::output::{Format, Out, json, say, write_out, yaml};
+use crate::sim;
+use crate::sim::compare::{self, Setting, comparison};
+use crate::sim::config::{SimConfig, SimConfigError};
+use crate::sim::history::History;
+use crate::sim::offered::{Offered, of_config};
+use crate::sim::policy::{NAMES, Policy};
+use crate::sim::report::{self, Report};
+use crate::sim::score::{Run, Score, jobs_file, object, score, table};
+use crate::sim::trace::read::{Format as TraceFormat, TraceError};
+use crate::sim::trace::{Trace, read};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Flags of `drover simulate TRACE`.
+#[derive(Debug, Args)]
+pub(super) struct Play {
+    /// The workload: openb, philly, JSON lines, or a CSV with a header.
+    #[arg(value_name = "TRACE", required = true)]
+    trace: Option<PathBuf>,
+    /// The one file of the simulation: [simulate], the coordinator's tables, the cloud's groups.
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Option<PathBuf>,
+    /// Instead of the config's seed.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Format of the trace, where its first line does not tell.
+    #[arg(long, value_name = "FORMAT", value_parser = TraceFormat::ALL.map(|(name, _)| name))]
+    format: Option<String>,
+    /// Run this config too and say what differs; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    compare: Vec<PathBuf>,
+    #[arg(long, value_name = "NAME", value_parser = policy, help = policy_help())]
+    policy: Vec<Policy>,
+    /// Write a page with plots and the scores into this folder.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Write when each job started and ended to this file: CSV, or JSON when its name ends in .json.
+    #[arg(long, value_name = "FILE")]
+    jobs: Option<PathBuf>,
+}
+
+fn policy_help() -> String {
+    format!("Run this policy for comparison too; may be given several times: {NAMES}")
+}
+
+fn policy(name: &str) -> Result<Policy, String> {
+    name.parse()
+        .map_err(|error: sim::policy::PolicyError| error.to_string())
+}
+
+/// A run that is over.
+struct Played {
+    history: History,
+    offered: Vec<Offered>,
+    setup: SimConfig,
+    placer: &'static str,
+    seed: u64,
+}
+
+/// Plays everything that was asked for.
+pub(super) fn play(out: Out, asked: &Play) -> Result<(), CliError> {
+    // clap insists on both.
+    let (Some(path), Some(file)) = (&asked.trace, &asked.config) else {
+        return Err(CliError::Usage("name a TRACE and its --config".to_owned()));
+    };
+    let setup = config(file)?;
+    let trace = trace(path, &setup, asked.format.as_deref())?;
+    let mut played = Vec::new();
+    let alone = asked.compare.is_empty();
+    for config_file in std::iter::once(file).chain(&asked.compare) {
+        let setup = config(config_file)?;
+        let seed = asked.seed.unwrap_or(setup.simulate.seed);
+        let mut history =
+            sim::run(&trace, &setup, seed).map_err(|error| CliError::Failed(chain(&error)))?;
+        if !alone {
+            let name = config_file.file_stem().unwrap_or_default();
+            history.policy = format!("drover {}", name.to_string_lossy());
+        }
+        played.push(Played {
+            history,
+            offered: of_config(&setup),
+            placer: setup.simulate.placer.name(),
+            seed,
+            setup,
+        });
+    }
+    for policy in &asked.policy {
+        played.push(beside(policy, &trace, &setup, asked.seed)?);
+    }
+    let runs: Vec<Run<'_>> = played
+        .iter()
+        .map(|one| Run {
+            trace: &trace,
+            history: &one.history,
+            offered: &one.offered,
+            cost: one.setup.simulate.cost,
+            placer: one.placer,
+            seed: one.seed,
+        })
+        .collect();
+    if let (Some(path), Some(first)) = (&asked.jobs, runs.first()) {
+        jobs_file::write(path, first).map_err(|error| CliError::Failed(chain(&error)))?;
+    }
+    let scores: Vec<Score> = runs.iter().map(score).collect();
+    let settings = settings(file, &asked.compare)?;
+    if let Some(folder) = &asked.report {
+        let page = report::write(
+            folder,
+            &Report {
+                runs: &runs,
+                scores: &scores,
+                settings: &settings,
+            },
+        )
+        .map_err(|error| CliError::Failed(chain(&error)))?;
+        say(&format!("report: {}", page.display()));
+    }
+    print(out, &scores, &settings)
+}
+
+/// A policy for comparison, on what the first config offers.
+fn beside(
+    policy: &Policy,
+    trace: &Trace,
+    setup: &SimConfig,
+    seed: Option<u64>,
+) -> Result<Played, CliError> {
+    let offered = of_config(setup);
+    let seed = seed.unwrap_or(setup.simulate.seed);
+    let history = policy
+        .run(trace, &offered, seed)
+        .map_err(|error| CliError::Usage(error.to_string()))?;
+    Ok(Played {
+        history,
+        offered,
+        setup: setup.clone(),
+        placer: policy.placer(),
+        seed,
+    })
+}
+
+/// What differs between the configs.
+fn settings(first: &Path, others: &[PathBuf]) -> Result<Vec<Setting>, CliError> {
+    if others.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut texts = Vec::new();
+    for path in std::iter::once(first).chain(others.iter().map(PathBuf::as_path)) {
+        let text = std::fs::read_to_string(path);
+        texts.push(text.map_err(|error| CliError::file("read", path, &error))?);
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    compare::settings(&texts).map_err(|error| CliError::Config(error.message().to_owned()))
+}
+
+fn print(out: Out, scores: &[Score], settings: &[Setting]) -> Result<(), CliError> {
+    let whole = match scores {
+        [one] => object(one),
+        several => comparison(several, settings),
+    };
+    let text = match out.format {
+        Format::Json => json(&whole)?,
+        Format::Yaml => yaml(&whole)?,
+        Format::Table | Format::Wide => {
+            let mut text = table(scores);
+            text.push_str(&compare::words(scores, settings));
+            text
+        }
+    };
+    write_out(text.as_bytes())
+}
+
+/// Says every problem on a line of its own; the error to end with counts them.
+fn bad(path: &Path, text: &str) -> CliError {
+    let count = text.lines().count();
+    say(text);
+    let noun = if count == 1 { "problem" } else { "problems" };
+    CliError::Config(format!("{} has {count} {noun}", path.display()))
+}
+
+fn config(path: &Path) -> Result<SimConfig, CliError> {
+    sim::config::load(path).map_err(|error| match &error {
+        SimConfigError::Read { path, source } => {
+            CliError::Config(format!("cannot read {}: {source}", path.display()))
+        }
+        SimConfigError::Wrong { path, .. } => bad(path, &error.to_string()),
+    })
+}
+
+fn trace(path: &Path, setup: &SimConfig, format: Option<&str>) -> Result<Trace, CliError> {
+    let mut options = setup.simulate.trace.clone();
+    options.format = format.and_then(TraceFormat::named).or(options.format);
+    let mut trace = read::load(path, &options).map_err(|error| match &error {
+        TraceError::Read { path, source } => {
+            CliError::Config(format!("cannot read {}: {source}", path.display()))
+        }
+        TraceError::Wrong { path, .. } => bad(path, &error.to_string()),
+    })?;
+    if setup.simulate.skip_unfit {
+        sim::engine::leave_out_unfit(&mut trace, setup);
+    }
+    Ok(trace)
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    text
+}
