@@ -1,3 +1,5 @@
+//! The bounds on workloads small enough to work out by hand.
+
 use super::*;
 use crate::sim::trace::Job;
 use drover_core::model::{Bytes, MicroUsd, MilliCpu, Resources};

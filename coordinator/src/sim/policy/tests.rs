@@ -1,3 +1,5 @@
+//! The policies for comparison, moment by moment, on a handful of jobs.
+
 use super::*;
 use crate::sim::trace::Job;
 use drover_core::model::{Bytes, MicroUsd, MilliCpu, Resources};

@@ -1,3 +1,5 @@
+//! The page: well-formed, self-contained, whole for any run.
+
 use super::*;
 use crate::sim::bounds::Curve;
 use crate::sim::config::Cost;

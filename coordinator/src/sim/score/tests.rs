@@ -1,3 +1,5 @@
+//! The score of runs that are written down by hand.
+
 use super::*;
 use crate::sim::history::JobHistory;
 use crate::sim::policy::Policy;
