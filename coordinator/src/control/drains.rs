@@ -12,23 +12,41 @@ use super::events::Happening;
 use super::fleet::FleetNode;
 use super::orders;
 use super::tx::Tx;
-use crate::records::{DrainRecord, DrainStep, OrderRecord, Then};
-use drover_core::model::{Busy, Cordon, Millis, NodeId};
+use crate::records::{DrainPolicy, DrainRecord, DrainStep, OrderRecord, Then};
+use drover_core::model::{Busy, Cordon, NodeId, UnixMs};
+use drover_core::rules::drain::{Drain, Event, Look, Stage, Turn, Undone, Word, step};
 use drover_proto::v1::{DrainState, OrderStatus};
 
-/// After its deadline a drain is given up by the coordinator when the agent has not said so itself.
-const PATIENCE: Millis = Millis(60_000);
+/// As the rules know it.
+pub(super) const fn stage(step: DrainStep) -> Stage {
+    match step {
+        DrainStep::Requested => Stage::Requested,
+        DrainStep::Running => Stage::Running,
+        DrainStep::Drained => Stage::Drained,
+        DrainStep::Leaving => Stage::Leaving,
+    }
+}
 
-/// What becomes of a drain in this cycle.
-enum Turn {
-    Stay,
-    Step(DrainStep),
-    /// Restore the state before.
-    Undo(Happening),
-    /// Drained, and the person wants it back.
-    Return,
-    /// Somebody else cordoned it meanwhile: theirs.
-    Theirs,
+const fn recorded(stage: Stage) -> DrainStep {
+    match stage {
+        Stage::Requested => DrainStep::Requested,
+        Stage::Running => DrainStep::Running,
+        Stage::Drained => DrainStep::Drained,
+        Stage::Leaving => DrainStep::Leaving,
+    }
+}
+
+/// What an event makes of a drain, by the rules.
+pub(super) fn turn(drain: &DrainRecord, event: Event, now: UnixMs) -> Turn {
+    let state = Drain {
+        stage: stage(drain.step),
+        own_idle: drain.own_idle,
+        ours: drain.by == orders::DROVER,
+        waits: matches!(drain.policy, DrainPolicy::Wait),
+        returns: drain.then == Then::Return,
+        deadline: drain.deadline,
+    };
+    step(state, event, now)
 }
 
 impl Control {
@@ -51,9 +69,10 @@ impl Control {
                 self.follow_leave(round, &node, &drain).await?;
                 continue;
             }
-            match judge(round, &node, &drain) {
-                Turn::Stay => {}
-                Turn::Step(step) => {
+            match turn(&drain, Event::Look(look(&node, &drain)), round.now) {
+                Turn::Stay | Turn::Refuse => {}
+                Turn::To(stage) => {
+                    let step = recorded(stage);
                     let mut tx = Tx::new();
                     if step == DrainStep::Drained {
                         tx.event(Happening::Drained { node: id.clone() });
@@ -62,7 +81,10 @@ impl Control {
                     tx.put_drain(&round.ledger, &id, DrainRecord { step, ..drain });
                     self.commit(round, tx).await?;
                 }
-                Turn::Undo(happening) => self.undo(round, &node, &drain, happening).await?,
+                Turn::Undo(why) => {
+                    let happening = undone(&node, &drain, why);
+                    self.undo(round, &node, &drain, happening).await?;
+                }
                 Turn::Return => {
                     let happening = Happening::Uncordoned {
                         node: id.clone(),
@@ -134,53 +156,48 @@ fn refused<'a>(node: &'a FleetNode, order: Option<&OrderRecord>) -> Option<&'a s
         .then_some(status.refused.as_str())
 }
 
-fn judge(round: &Round, node: &FleetNode, drain: &DrainRecord) -> Turn {
-    let id = node.id.clone();
-    let wait = matches!(drain.policy, crate::records::DrainPolicy::Wait);
-    let ours = drain.by == orders::DROVER;
-    if ours && drain.own_idle && matches!(node.cordon, Some(Cordon::Person { .. })) {
-        return Turn::Theirs;
-    }
+/// What is seen of it now.
+fn look(node: &FleetNode, drain: &DrainRecord) -> Look {
     // A stale order is raised above what the node has seen when it says Hello; anything else is final.
-    if let Some(why) = refused(node, node.order.as_ref())
-        && !why.starts_with("stale")
-    {
-        let reason = why.to_owned();
-        return Turn::Undo(Happening::DrainRefused { node: id, reason });
+    let refused = refused(node, node.order.as_ref()).is_some_and(|why| !why.starts_with("stale"));
+    let said = status(node, drain).map(|status| match status.drain_state() {
+        DrainState::RolledBack | DrainState::Cancelled => Word::Undone,
+        DrainState::Drained => Word::Drained,
+        _ => Word::Working,
+    });
+    Look {
+        said,
+        refused,
+        taken_over: matches!(node.cordon, Some(Cordon::Person { .. })),
+        landed: landed(node, drain),
+        silent: node.unreachable,
     }
-    if drain.own_idle && wait && landed(node, drain) {
-        let reason = "workload landed".to_owned();
-        return Turn::Undo(Happening::DrainRolledBack { node: id, reason });
+}
+
+/// Why it was undone, for people.
+fn undone(node: &FleetNode, drain: &DrainRecord, why: Undone) -> Happening {
+    let id = node.id.clone();
+    let said = |reason: Option<&str>| reason.unwrap_or_default().to_owned();
+    match why {
+        Undone::Refused => Happening::DrainRefused {
+            node: id,
+            reason: said(refused(node, node.order.as_ref())),
+        },
+        Undone::WorkLanded => Happening::DrainRolledBack {
+            node: id,
+            reason: "workload landed".to_owned(),
+        },
+        Undone::RolledBack => Happening::DrainRolledBack {
+            node: id,
+            reason: said(status(node, drain).map(|status| status.reason.as_str())),
+        },
+        Undone::Expired => Happening::DrainExpired { node: id },
+        Undone::Cancelled | Undone::RemovalRefused => Happening::DrainCancelled {
+            node: id,
+            by: orders::DROVER.to_owned(),
+            reason: drain.reason.clone(),
+        },
     }
-    let state = status(node, drain).map(OrderStatus::drain_state);
-    match state {
-        Some(DrainState::RolledBack | DrainState::Cancelled) => {
-            let reason = status(node, drain)
-                .map(|status| status.reason.clone())
-                .unwrap_or_default();
-            return Turn::Undo(Happening::DrainRolledBack { node: id, reason });
-        }
-        Some(DrainState::Drained) if drain.step < DrainStep::Drained => {
-            return Turn::Step(DrainStep::Drained);
-        }
-        Some(DrainState::Drained) => {
-            return match drain.then {
-                Then::Return => Turn::Return,
-                Then::Cordoned | Then::Leave => Turn::Stay,
-            };
-        }
-        // Work came after it had been drained (somebody passed by the cordon): it is not drained any more.
-        Some(_) if drain.step == DrainStep::Drained => return Turn::Step(DrainStep::Running),
-        Some(_) if drain.step == DrainStep::Requested => return Turn::Step(DrainStep::Running),
-        _ => {}
-    }
-    let over = drain
-        .deadline
-        .is_some_and(|deadline| round.now > deadline.after(PATIENCE));
-    if over && drain.step < DrainStep::Drained && !node.unreachable {
-        return Turn::Undo(Happening::DrainExpired { node: id });
-    }
-    Turn::Stay
 }
 
 /// Work that came before the cordon took effect, seen after it did (SC-17).

@@ -1,7 +1,11 @@
-//! The coordinator's side of a drain (DESIGN 7): what an agent's word, landed work, a deadline or a person does to it.
-//! Called by control; the agent's own machine is in the agent. An undone drain restores the state before it.
+//! The coordinator's side of a drain (DESIGN 7): what an agent's word, landed work, a deadline, a person or a provider does
+//! to it. Called by control each cycle with what it sees, and before each act; the agent's own machine is in the agent. An
+//! undone drain restores the state before it.
 
-use crate::model::UnixMs;
+use crate::model::{Millis, UnixMs};
+
+/// After its deadline a drain is given up by the coordinator when the agent has not said so itself.
+pub const PATIENCE: Millis = Millis::minutes(1);
 
 /// How far it is, as the coordinator knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,19 +18,6 @@ pub enum Stage {
     Drained,
     /// Termination or power-off was begun: no way back.
     Leaving,
-    /// Ended.
-    Ended,
-}
-
-/// What follows an empty node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// It leaves: terminated, or powered off.
-    Leave,
-    /// It stays cordoned.
-    Cordoned,
-    /// It goes back to ready.
-    Return,
 }
 
 /// One drain.
@@ -36,45 +27,56 @@ pub struct Drain {
     pub stage: Stage,
     /// Drover's own, for idleness.
     pub own_idle: bool,
-    /// What follows.
-    pub then: Then,
+    /// Drover's own, whatever for.
+    pub ours: bool,
+    /// Work may end by itself; nothing is evicted.
+    pub waits: bool,
+    /// Once empty it goes back to work, instead of staying cordoned or leaving.
+    pub returns: bool,
     /// Until when; absent: for ever.
     pub deadline: Option<UnixMs>,
 }
 
-/// What the agent says, in the words of its order status.
+/// What the agent says of this very drain, in the words of its order status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     /// At it, whatever the step.
     Working,
     /// Empty, confirmed.
     Drained,
-    /// It refused the order (stale, contradicting, invalid).
-    Refused,
     /// It undid the drain itself.
-    RolledBack,
+    Undone,
+}
+
+/// What is seen of a drained node in one look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Look {
+    /// The agent's word; absent: none on this drain.
+    pub said: Option<Word>,
+    /// The agent refused the order for good (a stale one is raised and sent again).
+    pub refused: bool,
+    /// Somebody else keeps work off the node as well.
+    pub taken_over: bool,
+    /// Work came before the cordon took effect, and was seen after it did.
+    pub landed: bool,
+    /// Its agent is silent: nothing can be concluded from that.
+    pub silent: bool,
 }
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The agent's word on this very drain.
-    Agent(Word),
-    /// A witness sees work on the node.
-    WorkSeen,
+    /// Somebody looked.
+    Look(Look),
     /// A person or the planner takes it back.
     Cancel,
-    /// Its removal was begun.
+    /// Its removal begins.
     RemovalBegun,
-    /// The provider refused the removal.
+    /// The provider refused the removal for good.
     RemovalRefused,
-    /// The node is gone.
-    Gone,
-    /// Time passed.
-    Tick,
 }
 
-/// Why a drain was undone; for events and audit.
+/// Why a drain is undone; for events and audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undone {
     /// Work landed before the cordon took effect.
@@ -91,218 +93,191 @@ pub enum Undone {
     RemovalRefused,
 }
 
-/// What follows.
+/// What becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum Turn {
+    /// As it was.
+    Stay,
+    /// It goes on here.
+    To(Stage),
     /// Order the state before, exactly (a person's cordon stays, a faulty node stays out).
-    Restore(Undone),
-    /// Idle-since is forgotten: the idle time starts anew when the work ends.
-    IdleAnew,
-    /// The node may leave, once the planner says so in a plan.
-    MayLeave,
-    /// Keep it cordoned: the drain is done.
-    KeepCordoned,
-    /// Order it back to work: the drain is done.
+    Undo(Undone),
+    /// Empty, and wanted back: order the state before.
     Return,
-    /// It is too late; said to whoever asked.
-    TooLate,
+    /// Whoever else keeps work off keeps the node: ours is taken back, theirs is not touched (I7).
+    Theirs,
+    /// It cannot be: too early, or too late.
+    Refuse,
 }
 
 /// One step.
 #[must_use]
-pub fn step(mut drain: Drain, event: Event, now: UnixMs) -> (Drain, Vec<Act>) {
-    let undo = |drain: &mut Drain, why: Undone| {
-        drain.stage = Stage::Ended;
-        vec![Act::Restore(why)]
-    };
-    let acts = match (drain.stage, event) {
-        (Stage::Ended, _) => Vec::new(),
-        (_, Event::Gone) => {
-            drain.stage = Stage::Ended;
-            Vec::new()
+pub fn step(drain: Drain, event: Event, now: UnixMs) -> Turn {
+    match (drain.stage, event) {
+        (Stage::Leaving, Event::RemovalRefused) => Turn::Undo(Undone::RemovalRefused),
+        // Only a drained node is removed (I1), and a removal that was begun is not taken back.
+        (Stage::Drained, Event::RemovalBegun) => Turn::To(Stage::Leaving),
+        (_, Event::RemovalBegun | Event::RemovalRefused) | (Stage::Leaving, Event::Cancel) => {
+            Turn::Refuse
         }
-        (Stage::Leaving, Event::Cancel) => vec![Act::TooLate],
-        (Stage::Leaving, Event::RemovalRefused) => undo(&mut drain, Undone::RemovalRefused),
-        (Stage::Leaving, _) => Vec::new(),
-        (Stage::Drained, Event::RemovalBegun) => {
-            drain.stage = Stage::Leaving;
-            Vec::new()
-        }
-        // Only a drained node is removed (I1).
-        (_, Event::RemovalBegun | Event::RemovalRefused) => Vec::new(),
-        (_, Event::Cancel) => undo(&mut drain, Undone::Cancelled),
-        (_, Event::Agent(Word::Refused)) => undo(&mut drain, Undone::Refused),
-        (_, Event::Agent(Word::RolledBack)) => undo(&mut drain, Undone::RolledBack),
-        (_, Event::WorkSeen) if drain.own_idle => {
-            let mut acts = undo(&mut drain, Undone::WorkLanded);
-            acts.push(Act::IdleAnew);
-            acts
-        }
-        // Any other drain is there to let work end; on a drained node it means: not drained.
-        (Stage::Drained, Event::WorkSeen) => {
-            drain.stage = Stage::Running;
-            Vec::new()
-        }
-        (_, Event::WorkSeen) => Vec::new(),
-        (Stage::Requested, Event::Agent(Word::Working)) => {
-            drain.stage = Stage::Running;
-            Vec::new()
-        }
-        (Stage::Requested | Stage::Running, Event::Agent(Word::Drained)) => finish(&mut drain),
-        (Stage::Requested | Stage::Running, Event::Tick)
-            if drain.deadline.is_some_and(|d| now >= d) =>
-        {
-            undo(&mut drain, Undone::Expired)
-        }
-        (_, Event::Agent(_) | Event::Tick) => Vec::new(),
-    };
-    (drain, acts)
+        (_, Event::Cancel) => Turn::Undo(Undone::Cancelled),
+        (Stage::Leaving, Event::Look(_)) => Turn::Stay,
+        (_, Event::Look(look)) => looked(drain, look, now),
+    }
 }
 
-fn finish(drain: &mut Drain) -> Vec<Act> {
-    match drain.then {
-        Then::Leave => {
-            drain.stage = Stage::Drained;
-            vec![Act::MayLeave]
-        }
-        Then::Cordoned => {
-            drain.stage = Stage::Ended;
-            vec![Act::KeepCordoned]
-        }
-        Then::Return => {
-            drain.stage = Stage::Ended;
-            vec![Act::Return]
-        }
+fn looked(drain: Drain, look: Look, now: UnixMs) -> Turn {
+    if drain.ours && drain.own_idle && look.taken_over {
+        return Turn::Theirs;
     }
+    if look.refused {
+        return Turn::Undo(Undone::Refused);
+    }
+    // Any other drain is there to let work end.
+    if drain.own_idle && drain.waits && look.landed {
+        return Turn::Undo(Undone::WorkLanded);
+    }
+    match (look.said, drain.stage) {
+        (Some(Word::Undone), _) => return Turn::Undo(Undone::RolledBack),
+        (Some(Word::Drained), Stage::Drained) if drain.returns => return Turn::Return,
+        (Some(Word::Drained), Stage::Drained) => return Turn::Stay,
+        (Some(Word::Drained), _) => return Turn::To(Stage::Drained),
+        // Work came after it had been drained (somebody passed by the cordon): it is not drained any more.
+        (Some(Word::Working), Stage::Drained | Stage::Requested) => {
+            return Turn::To(Stage::Running);
+        }
+        _ => {}
+    }
+    let over = drain.deadline.is_some_and(|at| now > at.after(PATIENCE));
+    if over && drain.stage < Stage::Drained && !look.silent {
+        return Turn::Undo(Undone::Expired);
+    }
+    Turn::Stay
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const NOW: UnixMs = UnixMs(1_000_000);
+
     fn drain(stage: Stage, own_idle: bool) -> Drain {
         Drain {
             stage,
             own_idle,
-            then: Then::Leave,
-            deadline: Some(UnixMs(100)),
+            ours: own_idle,
+            waits: true,
+            returns: false,
+            deadline: Some(UnixMs(NOW.0 - PATIENCE.0 - 1)),
         }
+    }
+
+    fn said(word: Word) -> Event {
+        Event::Look(Look {
+            said: Some(word),
+            ..Look::default()
+        })
     }
 
     #[test]
     fn every_edge() {
         use Stage::*;
-        let word = Event::Agent;
-        for (from, own, event, to, acts) in [
-            (Requested, true, word(Word::Working), Running, vec![]),
-            (
-                Requested,
-                true,
-                word(Word::Drained),
-                Drained,
-                vec![Act::MayLeave],
-            ),
+        let look = |change: fn(&mut Look)| {
+            let mut look = Look::default();
+            change(&mut look);
+            Event::Look(look)
+        };
+        let refused = look(|look| look.refused = true);
+        let taken = look(|look| look.taken_over = true);
+        let silent = look(|look| look.silent = true);
+        for (from, own, event, turn) in [
+            (Requested, true, said(Word::Working), Turn::To(Running)),
+            (Requested, true, said(Word::Drained), Turn::To(Drained)),
+            (Running, true, said(Word::Drained), Turn::To(Drained)),
+            (Drained, true, said(Word::Drained), Turn::Stay),
+            (Drained, false, said(Word::Working), Turn::To(Running)),
             (
                 Running,
                 true,
-                word(Word::Drained),
-                Drained,
-                vec![Act::MayLeave],
+                said(Word::Undone),
+                Turn::Undo(Undone::RolledBack),
             ),
-            (Drained, true, word(Word::Drained), Drained, vec![]),
-            (Drained, true, Event::RemovalBegun, Leaving, vec![]),
-            (Running, true, Event::RemovalBegun, Running, vec![]),
-            (Leaving, true, Event::Gone, Ended, vec![]),
-            (Leaving, true, Event::Cancel, Leaving, vec![Act::TooLate]),
-            (Leaving, true, Event::WorkSeen, Leaving, vec![]),
+            (Requested, false, refused, Turn::Undo(Undone::Refused)),
+            (Leaving, true, refused, Turn::Stay),
+            (Running, true, taken, Turn::Theirs),
+            (Running, false, taken, Turn::Undo(Undone::Expired)),
+            (
+                Running,
+                false,
+                Event::Look(Look::default()),
+                Turn::Undo(Undone::Expired),
+            ),
+            (Running, false, silent, Turn::Stay),
+            (Drained, false, Event::Look(Look::default()), Turn::Stay),
+            (Drained, true, Event::RemovalBegun, Turn::To(Leaving)),
+            (Running, true, Event::RemovalBegun, Turn::Refuse),
+            (Leaving, true, Event::RemovalBegun, Turn::Refuse),
             (
                 Leaving,
                 true,
                 Event::RemovalRefused,
-                Ended,
-                vec![Act::Restore(Undone::RemovalRefused)],
+                Turn::Undo(Undone::RemovalRefused),
             ),
+            (Drained, true, Event::RemovalRefused, Turn::Refuse),
+            (Leaving, true, Event::Cancel, Turn::Refuse),
+            (Drained, true, Event::Cancel, Turn::Undo(Undone::Cancelled)),
             (
                 Requested,
                 false,
                 Event::Cancel,
-                Ended,
-                vec![Act::Restore(Undone::Cancelled)],
+                Turn::Undo(Undone::Cancelled),
             ),
-            (
-                Drained,
-                true,
-                Event::Cancel,
-                Ended,
-                vec![Act::Restore(Undone::Cancelled)],
-            ),
-            (
-                Requested,
-                false,
-                word(Word::Refused),
-                Ended,
-                vec![Act::Restore(Undone::Refused)],
-            ),
-            (
-                Running,
-                true,
-                word(Word::RolledBack),
-                Ended,
-                vec![Act::Restore(Undone::RolledBack)],
-            ),
-            (Running, false, Event::WorkSeen, Running, vec![]),
-            (Drained, false, Event::WorkSeen, Running, vec![]),
-            (
-                Running,
-                false,
-                Event::Tick,
-                Ended,
-                vec![Act::Restore(Undone::Expired)],
-            ),
-            (Drained, false, Event::Tick, Drained, vec![]),
-            (Ended, false, Event::Cancel, Ended, vec![]),
         ] {
-            let (after, did) = step(drain(from, own), event, UnixMs(100));
-            assert_eq!((after.stage, did), (to, acts), "{from:?} {event:?}");
+            assert_eq!(
+                step(drain(from, own), event, NOW),
+                turn,
+                "{from:?} {event:?}"
+            );
         }
     }
 
     #[test]
     fn sc_17_work_that_landed_rolls_an_idle_drain_back() {
+        let landed = Event::Look(Look {
+            landed: true,
+            said: Some(Word::Working),
+            ..Look::default()
+        });
         for stage in [Stage::Requested, Stage::Running, Stage::Drained] {
-            let (after, acts) = step(drain(stage, true), Event::WorkSeen, UnixMs(1));
-            assert_eq!(after.stage, Stage::Ended, "{stage:?}");
-            assert_eq!(acts, vec![Act::Restore(Undone::WorkLanded), Act::IdleAnew]);
+            let turn = step(drain(stage, true), landed, NOW);
+            assert_eq!(turn, Turn::Undo(Undone::WorkLanded), "{stage:?}");
+            // Any other drain is there to let it end.
+            let other = step(drain(stage, false), landed, NOW);
+            assert_ne!(other, Turn::Undo(Undone::WorkLanded), "{stage:?}");
         }
     }
 
     #[test]
     fn a_deadline_that_has_not_come_changes_nothing() {
-        let before = drain(Stage::Running, false);
-        assert_eq!(step(before, Event::Tick, UnixMs(99)), (before, vec![]));
+        let seen = Event::Look(Look::default());
+        let before = Drain {
+            deadline: Some(UnixMs(NOW.0 - PATIENCE.0)),
+            ..drain(Stage::Running, false)
+        };
+        assert_eq!(step(before, seen, NOW), Turn::Stay);
         let endless = Drain {
             deadline: None,
             ..before
         };
-        assert_eq!(
-            step(endless, Event::Tick, UnixMs(u64::MAX)),
-            (endless, vec![])
-        );
+        assert_eq!(step(endless, seen, UnixMs(u64::MAX)), Turn::Stay);
     }
 
     #[test]
-    fn what_follows_an_empty_node() {
-        for (then, stage, act) in [
-            (Then::Leave, Stage::Drained, Act::MayLeave),
-            (Then::Cordoned, Stage::Ended, Act::KeepCordoned),
-            (Then::Return, Stage::Ended, Act::Return),
-        ] {
-            let before = Drain {
-                then,
-                ..drain(Stage::Running, false)
-            };
-            let (after, acts) = step(before, Event::Agent(Word::Drained), UnixMs(1));
-            assert_eq!((after.stage, acts), (stage, vec![act]));
-        }
+    fn an_empty_node_that_is_wanted_back_returns() {
+        let back = Drain {
+            returns: true,
+            ..drain(Stage::Drained, false)
+        };
+        assert_eq!(step(back, said(Word::Drained), NOW), Turn::Return);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{CommandError, Commands, guarded, invalid};
 use crate::config::PoolSource;
+use crate::control::drains::turn;
 use crate::control::events::Happening;
 use crate::control::journal::Change;
 use crate::control::ledger::{Held, one};
@@ -11,6 +12,7 @@ use crate::records::{
     DesiredState, DrainPolicy, DrainRecord, DrainStep, NodeRecord, OrderRecord, Then, keys,
 };
 use drover_core::model::{DrainId, Millis, NodeId};
+use drover_core::rules::drain::{Event, Turn};
 
 /// A drain that a person asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -259,7 +261,8 @@ impl Commands {
                     "{node} is not being drained"
                 )));
             };
-            if drain.value.step >= DrainStep::Leaving {
+            let now = self.clock.wall();
+            if turn(&drain.value, Event::Cancel, now) == Turn::Refuse {
                 return Err(CommandError::Refused(format!(
                     "{node} has begun to leave: too late to take the drain back"
                 )));

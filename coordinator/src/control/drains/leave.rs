@@ -3,6 +3,7 @@
 //! Called for a node that the plan, or a person's drain, lets go. Reads the agent once more, passes the breaker, commits,
 //! calls, and confirms by reading before the record goes.
 
+use super::turn;
 use crate::config::{PoolConfig, PoolSource};
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::deeds::{Deed, Done};
@@ -14,6 +15,7 @@ use crate::control::tx::Tx;
 use crate::ports::actuate::{ActuateError, InstanceState, ProviderFailure};
 use crate::records::{DrainRecord, DrainStep};
 use drover_core::model::{Busy, FailureKind, InstanceId, Millis, NodeId, PoolId};
+use drover_core::rules::drain::{Event, Turn};
 
 /// A termination whose effect is not seen is called again after this.
 const CALL_AGAIN: Millis = Millis(20_000);
@@ -42,10 +44,10 @@ impl Control {
         ) else {
             return Ok(None);
         };
-        if drain.step != DrainStep::Drained
-            || !node.reserved.is_empty()
-            || !self.is_empty_now(id, Some(&pool))
-        {
+        let Turn::To(_) = turn(&drain, Event::RemovalBegun, round.now) else {
+            return Ok(None);
+        };
+        if !node.reserved.is_empty() || !self.is_empty_now(id, Some(&pool)) {
             return Ok(None);
         }
         if let Some(why) = self.removal_forbidden(round, &pool) {
@@ -180,7 +182,10 @@ impl Control {
         self.rejoin(round);
         if let Some(node) = round.node(&leaving.node).cloned()
             && let Some(drain) = node.drain.clone()
-            && drain.step == DrainStep::Leaving
+            && matches!(
+                turn(&drain, Event::RemovalRefused, round.now),
+                Turn::Undo(_)
+            )
         {
             self.undo(round, &node, &drain, happening).await?;
         }

@@ -5,17 +5,19 @@ use super::busy::{Evidence, busy};
 use super::sizes::{allocatable, count, model, template, used};
 use super::work::{self, Asked};
 use crate::config::{Config, PoolConfig, PoolSource};
+use crate::control::drains::stage;
 use crate::control::ledger::Ledger;
 use crate::control::orders::DROVER;
 use crate::ports::actuate::{Instance, InstanceState, PoolReading};
 use crate::ports::link::AgentView;
 use crate::records::{
-    AssignmentTarget, DesiredState, DrainRecord, DrainStep, NodeRecord, OrderRecord, RequestState,
+    AssignmentTarget, DesiredState, DrainRecord, NodeRecord, OrderRecord, RequestState,
 };
 use drover_core::model::{
-    Busy, Cordon, InstanceId, LaunchId, Lifecycle, Millis, NodeId, Offering, PoolId, PoolKind,
-    RequestName, Reserved, Resources, UnixMs,
+    Busy, Cordon, InstanceId, LaunchId, Millis, NodeId, Offering, PoolId, PoolKind, RequestName,
+    Reserved, Resources, UnixMs,
 };
+use drover_core::rules::lifecycle::{self, Levels, Provider};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -264,14 +266,15 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
     let faulty = faulty(sources, record, pool, view.as_deref(), expected);
     let listed = view.as_ref().is_some_and(|view| view.workloads.is_some());
     let complete = known.is_some_and(|facts| count(facts.gpus.len()) >= expected);
-    let lifecycle = lifecycle(
-        drain.as_ref(),
-        instance.as_ref(),
-        pool,
-        record.off && !view.as_ref().is_some_and(|view| view.connected),
-        record.ready_at.is_some() || (listed && complete && faulty.is_none()),
-    );
     let kind = pool.map(PoolConfig::kind);
+    let lifecycle = lifecycle::of(Levels {
+        joined: true,
+        drain: drain.as_ref().map(|drain| stage(drain.step)),
+        provider: instance.as_ref().map(|instance| provider(instance.state)),
+        physical: kind == Some(PoolKind::Static),
+        off: record.off && !view.as_ref().is_some_and(|view| view.connected),
+        complete: record.ready_at.is_some() || (listed && complete && faulty.is_none()),
+    });
     FleetNode {
         id: id.clone(),
         name: known
@@ -338,13 +341,14 @@ fn silent(
         .offering
         .as_ref()
         .and_then(|id| reading.offerings.iter().find(|found| found.id == *id));
-    let lifecycle = match (fixed, instance.state) {
-        (Some(fixed), _) if fixed.power.on.is_some() => Lifecycle::Off,
-        (Some(_), _) => Lifecycle::Launched,
-        (None, InstanceState::Leaving) => Lifecycle::Leaving,
-        (None, InstanceState::Gone) => Lifecycle::Gone,
-        (None, InstanceState::Pending | InstanceState::Running) => Lifecycle::Launched,
-    };
+    let lifecycle = lifecycle::of(Levels {
+        joined: false,
+        drain: None,
+        provider: Some(provider(instance.state)),
+        physical: fixed.is_some(),
+        off: fixed.is_some_and(|fixed| fixed.power.on.is_some()),
+        complete: false,
+    });
     let kind = if fixed.is_some() { "host" } else { "instance" };
     FleetNode {
         id: NodeId(format!("{kind}/{}", instance.id)),
@@ -435,27 +439,11 @@ fn faulty(
         .then(|| format!("{has} of {expected} GPUs"))
 }
 
-fn lifecycle(
-    drain: Option<&DrainRecord>,
-    instance: Option<&Instance>,
-    pool: Option<&PoolConfig>,
-    off: bool,
-    ready: bool,
-) -> Lifecycle {
-    let fixed = pool.is_some_and(|pool| matches!(pool.source, PoolSource::Static(_)));
-    let state = instance.map(|instance| instance.state);
-    match drain.map(|drain| drain.step) {
-        Some(DrainStep::Leaving) => return Lifecycle::Leaving,
-        Some(DrainStep::Drained) => return Lifecycle::Drained,
-        Some(DrainStep::Requested | DrainStep::Running) => return Lifecycle::Draining,
-        None => {}
-    }
+fn provider(state: InstanceState) -> Provider {
     match state {
-        _ if off => Lifecycle::Off,
-        Some(InstanceState::Gone) if !fixed => Lifecycle::Gone,
-        Some(InstanceState::Leaving) if !fixed => Lifecycle::Leaving,
-        _ if ready => Lifecycle::Ready,
-        _ => Lifecycle::Joined,
+        InstanceState::Pending | InstanceState::Running => Provider::There,
+        InstanceState::Leaving => Provider::Leaving,
+        InstanceState::Gone => Provider::Gone,
     }
 }
 
