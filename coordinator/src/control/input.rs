@@ -4,13 +4,13 @@
 
 use super::cycle::{Control, Round};
 use super::fleet::FleetNode;
-use super::launches::joined_count;
+use super::launches::life;
 use super::orders::DROVER;
 use crate::config::{PoolConfig, PoolSource};
 use crate::ports::actuate::{InstanceState, PoolReading};
 use crate::ports::demand::Occupied;
 use crate::records::{
-    AssignmentTarget, DrainStep, LaunchRecord, LaunchState, REQUEST_LABEL, RequestState, Then,
+    AssignmentTarget, DrainStep, LaunchRecord, REQUEST_LABEL, RequestState, Then,
 };
 use drover_core::model::{
     Anticipate, Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis,
@@ -227,14 +227,7 @@ pub(super) fn hosts_off(round: &Round, pool: &PoolConfig) -> Vec<InstanceId> {
 
 /// Nodes of a launch that are still to come.
 pub(super) fn coming(launch: &LaunchRecord) -> u32 {
-    match launch.state {
-        LaunchState::Intended => launch.count,
-        LaunchState::Asked => launch
-            .granted
-            .unwrap_or(launch.count)
-            .saturating_sub(joined_count(launch)),
-        LaunchState::Missed => 0,
-    }
+    life(launch).coming()
 }
 
 fn in_flight(round: &Round, launch: &LaunchRecord) -> Option<LaunchInFlight> {

@@ -14,7 +14,7 @@ use super::tx::Tx;
 use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, ProviderFailure};
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, InstanceId, LaunchId, Millis};
-use drover_core::rules::launch::{MISSES_TO_PAUSE, SETTLE_AFTER};
+use drover_core::rules::launch::{Act, Event, Launch, MISSES_TO_PAUSE, Stage, step};
 
 /// A call whose outcome is unknown is repeated after this pause.
 const RETRY: Millis = Millis(2_000);
@@ -24,6 +24,23 @@ pub(super) struct Answer {
     pub(super) result: Result<LaunchOutcome, ActuateError>,
     /// It was not the first call for its launch.
     pub(super) again: bool,
+}
+
+/// As the rules know it.
+pub(super) fn life(launch: &LaunchRecord) -> Launch {
+    Launch {
+        stage: match launch.state {
+            LaunchState::Intended => Stage::Intended,
+            LaunchState::Asked => Stage::Asked,
+            LaunchState::Missed => Stage::Missed,
+        },
+        count: launch.count,
+        granted: launch.granted,
+        joined: joined_count(launch),
+        seen: !launch.instances.is_empty() || !launch.joined.is_empty(),
+        asked: launch.asked,
+        deadline: launch.deadline,
+    }
 }
 
 /// The ask of a record.
@@ -71,7 +88,8 @@ impl Control {
             let Some(actuator) = self.pools.actuator(pool.kind()) else {
                 continue;
             };
-            let young = round.now.since(launch.asked) < SETTLE_AFTER;
+            let (_, due) = step(life(&launch), Event::Tick, round.now);
+            let young = !due.contains(&Act::Settle);
             if young && self.is_frozen(round, &launch.pool) {
                 continue;
             }
@@ -148,7 +166,8 @@ impl Control {
             ),
         };
         let missing = launch.count - granted;
-        launch.granted = Some(granted);
+        let (after, _) = step(life(&launch), Event::Granted(granted), round.now);
+        launch.granted = after.granted;
         launch.state = LaunchState::Asked;
         let mut tx = Tx::new();
         let reason = reported.first().map_or_else(
@@ -187,7 +206,7 @@ impl Control {
             self.seen.fell.push((launch.offering.clone(), missing));
             round.again = true;
         }
-        if granted == 0 {
+        if after.stage == Stage::Done {
             tx.delete_launch(&round.ledger, id);
         } else {
             tx.put_launch(&round.ledger, id, launch);
@@ -205,14 +224,13 @@ impl Control {
             .ledger
             .launches
             .values()
-            .filter(|held| {
-                held.value.state == LaunchState::Asked && held.value.deadline <= round.now
-            })
             .map(|held| held.value.clone())
+            .filter(|launch| launch.state == LaunchState::Asked)
+            .filter(|launch| step(life(launch), Event::Tick, round.now).0.stage == Stage::Missed)
             .collect();
         for mut launch in late {
-            let joined = joined_count(&launch);
-            let missing = launch.granted.unwrap_or(0).saturating_sub(joined);
+            let missing = life(&launch).coming();
+            let (_, acts) = step(life(&launch), Event::Tick, round.now);
             let mut tx = Tx::new();
             let id = launch.id.clone();
             drop_assignments(
@@ -221,9 +239,7 @@ impl Control {
                 "the nodes that they were to run on never joined",
                 |target| matches!(target, AssignmentTarget::Launch(launch, _) if *launch == id),
             );
-            let never_seen = launch.instances.is_empty() && joined == 0;
-            if never_seen {
-                // Nothing ever appeared: the provider had none, the template is not to blame.
+            if acts.contains(&Act::NothingCame) {
                 let failure = ProviderFailure {
                     id: String::new(),
                     offering: Some(launch.offering.clone()),
@@ -241,9 +257,8 @@ impl Control {
                 self.seen.fell.push((launch.offering.clone(), missing));
                 tx.delete_launch(&round.ledger, &id);
             } else {
-                if joined == 0 {
+                if acts.contains(&Act::Miss) {
                     let (mut record, _) = round.ledger.pool(&launch.pool);
-                    // The launch is what missed, however many nodes it was to bring.
                     record.misses = record.misses.saturating_add(1);
                     if record.misses >= MISSES_TO_PAUSE {
                         tx.event(Happening::PoolStopped {

@@ -34,6 +34,8 @@ pub struct Launch {
     pub granted: Option<u32>,
     /// Nodes joined.
     pub joined: u32,
+    /// An instance of it is, or was, known.
+    pub seen: bool,
     /// When the intent was committed.
     pub asked: UnixMs,
     /// From then on it is no longer coming.
@@ -45,8 +47,8 @@ pub struct Launch {
 pub enum Event {
     /// The provider answered: so many are to come.
     Granted(u32),
-    /// An instance that was granted ended before it joined.
-    Lost,
+    /// So many instances that were granted ended before they joined.
+    Lost(u32),
     /// A node of it joined.
     Joined,
     /// Time passed.
@@ -58,8 +60,10 @@ pub enum Event {
 pub enum Act {
     /// So many units' nodes will not come: their assignments are dropped and the units wait again.
     NotComing(u32),
-    /// Count one miss of the pool (one per launch, however many nodes).
+    /// Count one miss of the pool (one per launch, however many nodes): instances came, and none of them joined.
     Miss,
+    /// Accepted, and nothing ever appeared: the provider had none, and the template is not to blame.
+    NothingCame,
     /// The pool's misses in a row begin anew.
     ClearMisses,
     /// Find out what became of the ask by looking.
@@ -105,13 +109,13 @@ pub fn step(mut launch: Launch, event: Event, now: UnixMs) -> (Launch, Vec<Act>)
                 acts.push(Act::NotComing(before - launch.coming()));
             }
         }
-        Event::Lost => {
+        Event::Lost(nodes) => {
             let coming = launch.coming();
             launch.granted = Some(
                 launch
                     .granted
                     .unwrap_or(launch.count)
-                    .saturating_sub(1)
+                    .saturating_sub(nodes)
                     .max(launch.joined),
             );
             if coming > launch.coming() {
@@ -136,13 +140,19 @@ pub fn step(mut launch: Launch, event: Event, now: UnixMs) -> (Launch, Vec<Act>)
 
 fn tick(launch: &mut Launch, now: UnixMs, acts: &mut Vec<Act>) {
     match launch.stage {
-        Stage::Intended | Stage::Asked if now >= launch.deadline => {
+        Stage::Asked if now >= launch.deadline => {
             let missing = launch.coming();
             launch.stage = Stage::Missed;
             if missing > 0 {
-                acts.extend([Act::NotComing(missing), Act::Miss]);
+                acts.push(Act::NotComing(missing));
+            }
+            match (launch.joined, launch.seen) {
+                (0, true) => acts.push(Act::Miss),
+                (0, false) => acts.push(Act::NothingCame),
+                _ => {}
             }
         }
+        // Whatever its deadline says: before its answer is known nobody can say what missed.
         Stage::Intended if now.since(launch.asked) >= SETTLE_AFTER => acts.push(Act::Settle),
         Stage::Missed => {
             let span = launch.deadline.since(launch.asked);
@@ -229,6 +239,7 @@ mod tests {
             count,
             granted: None,
             joined: 0,
+            seen: true,
             asked: UnixMs(0),
             deadline: UnixMs(15 * MIN),
         }
@@ -364,9 +375,9 @@ mod tests {
 
     #[test]
     fn a_lost_instance_is_not_waited_for() {
-        let (launch, acts) = run(asked(2), &[(Event::Granted(2), 0), (Event::Lost, 1)]);
+        let (launch, acts) = run(asked(2), &[(Event::Granted(2), 0), (Event::Lost(1), 1)]);
         assert_eq!((launch.coming(), acts), (1, vec![Act::NotComing(1)]));
-        let (launch, acts) = run(launch, &[(Event::Joined, 2), (Event::Lost, 3)]);
+        let (launch, acts) = run(launch, &[(Event::Joined, 2), (Event::Lost(1), 3)]);
         assert_eq!((launch.stage, acts), (Stage::Done, vec![Act::ClearMisses]));
     }
 
@@ -374,5 +385,27 @@ mod tests {
     fn a_refused_ask_is_done() {
         let (launch, acts) = run(asked(2), &[(Event::Granted(0), 0)]);
         assert_eq!((launch.stage, acts), (Stage::Done, vec![Act::NotComing(2)]));
+    }
+
+    #[test]
+    fn what_never_appeared_is_a_shortage_and_what_joined_in_part_no_miss() {
+        let unseen = Launch {
+            seen: false,
+            ..asked(2)
+        };
+        let (_, acts) = run(unseen, &[(Event::Granted(2), 0), (Event::Tick, 15)]);
+        assert_eq!(acts, vec![Act::NotComing(2), Act::NothingCame]);
+        let events = [
+            (Event::Granted(2), 0),
+            (Event::Joined, 3),
+            (Event::Tick, 15),
+        ];
+        let (launch, acts) = run(asked(2), &events);
+        assert_eq!((launch.stage, launch.coming()), (Stage::Missed, 0));
+        assert_eq!(acts, vec![Act::ClearMisses, Act::NotComing(1)]);
+        // Without an answer nothing is missed, however late: it is looked for.
+        let (launch, acts) = run(asked(2), &[(Event::Tick, 60)]);
+        assert_eq!((launch.stage, launch.coming()), (Stage::Intended, 2));
+        assert_eq!(acts, vec![Act::Settle]);
     }
 }

@@ -7,11 +7,12 @@ use crate::control::breaker::is_valid;
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::deeds::{Deed, Done};
 use crate::control::events::Happening;
+use crate::control::launches::life;
 use crate::control::tx::Tx;
 use crate::ports::actuate::InstanceState;
-use crate::records::{LaunchState, keys};
+use crate::records::keys;
 use drover_core::model::{InstanceId, LaunchId, Millis, Mode, NodeId, PoolId};
-use drover_core::rules::launch::{NotReaped, ReapFacts, may_reap};
+use drover_core::rules::launch::{Act, Event, NotReaped, ReapFacts, may_reap, step};
 
 /// The share of a pool counts within this.
 const WINDOW: Millis = Millis::minutes(60);
@@ -99,9 +100,8 @@ impl Control {
         let mut found = Vec::new();
         for held in round.ledger.launches.values() {
             let launch = &held.value;
-            let wait = launch.deadline.since(launch.asked);
-            let due = launch.state == LaunchState::Missed
-                && round.now >= launch.deadline.after(wait)
+            let (_, acts) = step(life(launch), Event::Tick, round.now);
+            let due = acts.contains(&Act::Reap)
                 && self.mode(round, &launch.pool) == Mode::Full
                 && self.removal_forbidden(round, &launch.pool).is_none();
             if !due {

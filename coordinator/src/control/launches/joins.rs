@@ -1,6 +1,6 @@
 //! Nodes that join and instances that end: matched with their launch, their assignments moved or dropped.
 
-use super::joined_count;
+use super::{joined_count, life};
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::orders::DROVER;
@@ -11,6 +11,7 @@ use crate::records::{
     AssignmentTarget, DrainStep, LaunchRecord, LaunchState, NodeRecord, RequestRecord,
 };
 use drover_core::model::{InstanceId, NodeId, PoolId, PoolKind};
+use drover_core::rules::launch::{Event, Stage, step};
 
 /// An instance of a node counts as ended after it was absent from so many good readings in a row.
 const ABSENT: u32 = 3;
@@ -60,14 +61,12 @@ impl Control {
             if let (Some(mut launch), Some(instance)) = (launch, join.instance.clone()) {
                 let place = joined_count(&launch);
                 move_assignments(round, &mut tx, &launch, place, &join.node);
+                let (after, _) = step(life(&launch), Event::Joined, round.now);
                 launch.joined.push((instance, join.node.clone()));
                 record.launch = Some(launch.id.clone());
                 self.learn_boot(round, &mut tx, &launch);
-                let all = launch
-                    .granted
-                    .is_some_and(|all| joined_count(&launch) >= all);
                 let id = launch.id.clone();
-                if all {
+                if after.stage == Stage::Done {
                     tx.delete_launch(&round.ledger, &id);
                 } else {
                     tx.put_launch(&round.ledger, &id, launch);
@@ -255,7 +254,8 @@ impl Control {
         for (mut launch, ended) in shrunk {
             let count = u32::try_from(ended.len()).unwrap_or(u32::MAX);
             launch.instances.retain(|id| !ended.contains(id));
-            let left = launch.granted.unwrap_or(0).saturating_sub(count);
+            let (after, _) = step(life(&launch), Event::Lost(count), round.now);
+            let left = after.granted.unwrap_or(0);
             launch.granted = Some(left);
             let id = launch.id.clone();
             let mut tx = Tx::new();
@@ -272,7 +272,7 @@ impl Control {
                     missing: count,
                 });
             }
-            if left <= joined_count(&launch) {
+            if after.stage == Stage::Done {
                 tx.delete_launch(&round.ledger, &id);
             } else {
                 tx.put_launch(&round.ledger, &id, launch);
