@@ -76,6 +76,8 @@ struct Rules {
     /// It is a fellow of itself.
     own_fellow: bool,
     spreads: Vec<Even>,
+    /// Entry in `areas`, when some rule is about domains.
+    areas: Option<usize>,
     /// Counter and weight per fellow (a soft spread: -1).
     wishes: Vec<(u32, i64)>,
 }
@@ -111,6 +113,8 @@ pub(super) struct Near {
     slots: Vec<Slot>,
     /// Per counter, its slots.
     slots_of: Vec<Vec<u32>>,
+    /// Kinds by domain, per set of axes that rules look at.
+    areas: Vec<Vec<Vec<usize>>>,
     /// Length of the flat counts.
     flat: usize,
 }
@@ -164,6 +168,7 @@ impl Near {
             near: &mut near,
             masks: BTreeMap::new(),
             slots: BTreeMap::new(),
+            areas: BTreeMap::new(),
         };
         for (i, (class, mut rules)) in work.input.classes.iter().zip(own).enumerate() {
             let named = terms.naming((&class.labels, &class.namespace)).to_vec();
@@ -289,6 +294,7 @@ impl Near {
             needs: Vec::new(),
             own_fellow: false,
             spreads: Vec::new(),
+            areas: None,
             wishes: Vec::new(),
         };
         self.rule_of[class].map_or(&NONE, |at| &self.rules[at as usize])
@@ -341,20 +347,23 @@ impl Near {
         self.axes[axis].of_kind[kind].map(|d| d as usize)
     }
 
-    /// Kinds by the domains that the rules of a class tell apart; one list when it has no rule about domains.
-    pub fn areas(&self, class: usize) -> Vec<Vec<usize>> {
-        let rules = self.of(class);
+    /// Kinds by the domains that the rules of a class tell apart; none when it has no rule about domains.
+    pub fn areas(&self, class: usize) -> &[Vec<usize>] {
+        let at = self.rule_of[class].and_then(|at| self.rules[at as usize].areas);
+        at.map_or(&[], |at| &self.areas[at])
+    }
+
+    /// Axes that the rules of a class look at.
+    fn axes_of(&self, rules: &Rules) -> BTreeSet<usize> {
         let counters = rules.limits.iter().map(|l| l.counter);
         let counters = counters
             .chain(rules.needs.iter().copied())
             .chain(rules.spreads.iter().map(|s| s.counter));
-        let axes: BTreeSet<usize> = counters
-            .filter_map(|c| match self.spots[c as usize] {
-                Spot::Axis(axis, _) => Some(axis),
-                Spot::Host => None,
-            })
-            .collect();
-        self.areas_of(&axes)
+        let axes = counters.filter_map(|c| match self.spots[c as usize] {
+            Spot::Axis(axis, _) => Some(axis),
+            Spot::Host => None,
+        });
+        axes.collect()
     }
 
     /// Kinds by the domains of all axes.
@@ -533,6 +542,7 @@ struct Builder<'n> {
     near: &'n mut Near,
     masks: BTreeMap<(usize, usize, bool), usize>,
     slots: BTreeMap<(u32, usize), usize>,
+    areas: BTreeMap<BTreeSet<usize>, usize>,
 }
 
 impl Builder<'_> {
@@ -553,12 +563,26 @@ impl Builder<'_> {
             .into_iter()
             .map(|(counter, most)| Limit { counter, most })
             .collect();
+        rules.areas = self.areas(rules);
         for even in &mut rules.spreads {
             even.eligible = match self.near.spots[even.counter as usize] {
                 Spot::Host => self.slot(work, index, class, even.counter),
                 Spot::Axis(axis, _) => self.mask(work, index, class, axis),
             };
         }
+    }
+
+    fn areas(&mut self, rules: &Rules) -> Option<usize> {
+        let axes = self.near.axes_of(rules);
+        if axes.is_empty() {
+            return None;
+        }
+        if let Some(at) = self.areas.get(&axes) {
+            return Some(*at);
+        }
+        self.near.areas.push(self.near.areas_of(&axes));
+        self.areas.insert(axes, self.near.areas.len() - 1);
+        Some(self.near.areas.len() - 1)
     }
 
     /// Domains of an axis: those of nodes that the class may go to but for taints, and those of offers that may be asked.

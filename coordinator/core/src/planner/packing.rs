@@ -268,11 +268,7 @@ impl<'w, 'a> Context<'w, 'a> {
         if p.left[i] == 0 {
             return;
         }
-        let areas = if self.work.near.touches(class) {
-            self.work.near.areas(class)
-        } else {
-            Vec::new()
-        };
+        let areas = self.work.near.areas(class);
         if areas.is_empty() {
             self.place_in(p, i, None, u32::MAX);
         } else {

@@ -5,8 +5,9 @@ use super::{Context, Packing, fits_new, may_open};
 impl Context<'_, '_> {
     /// Places what is left of an entry domain by domain: where fellows must follow each other into the one that can hold
     /// all, where they are spread into the one with the fewest, else wherever the rules allow.
-    pub(super) fn place_by_areas(&self, p: &mut Packing, i: usize, mut areas: Vec<Vec<usize>>) {
+    pub(super) fn place_by_areas(&self, p: &mut Packing, i: usize, areas: &[Vec<usize>]) {
         let (near, class) = (&self.work.near, self.order[i]);
+        let mut areas: Vec<&Vec<usize>> = areas.iter().collect();
         while p.left[i] > 0 && !areas.is_empty() {
             let takes: Vec<_> = areas
                 .iter()
@@ -20,18 +21,18 @@ impl Context<'_, '_> {
             }
             if p.tally.would_be_first(near, class) {
                 let best = allowed.iter().copied().max_by_key(|a| {
-                    let room = self.room_in_area(p, i, &areas[*a]);
+                    let room = self.room_in_area(p, i, areas[*a]);
                     (room, std::cmp::Reverse(*a))
                 });
                 let Some(a) = best else { break };
                 let most = takes[a].total;
-                if self.place_in(p, i, Some(&areas[a]), most) == 0 {
+                if self.place_in(p, i, Some(areas[a]), most) == 0 {
                     areas.remove(a);
                 }
                 continue;
             }
             if allowed.iter().all(|a| takes[*a].total == u32::MAX) {
-                let kinds: Vec<usize> = allowed.iter().flat_map(|a| &areas[*a]).copied().collect();
+                let kinds: Vec<usize> = allowed.iter().flat_map(|a| areas[*a]).copied().collect();
                 self.place_in(p, i, Some(&kinds), u32::MAX);
                 break;
             }
@@ -39,7 +40,7 @@ impl Context<'_, '_> {
             let Some(a) = allowed.into_iter().min_by_key(key) else {
                 break;
             };
-            if self.place_in(p, i, Some(&areas[a]), takes[a].total) == 0 {
+            if self.place_in(p, i, Some(areas[a]), takes[a].total) == 0 {
                 areas.remove(a);
             }
         }
@@ -57,6 +58,9 @@ impl Context<'_, '_> {
             }
         }
         for o in &self.offers {
+            if room >= p.left[i] {
+                break;
+            }
             let offer = &work.offers[*o];
             if here(offer.kind) && may_open(work, class, offer) {
                 let fits = fits_new(work, class, offer);

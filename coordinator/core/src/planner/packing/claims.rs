@@ -55,38 +55,35 @@ impl Context<'_, '_> {
             return entries;
         };
         let part = |want: u64, have: u64| (u128::from(want) << 32) / u128::from(have.max(1));
-        let shares = |i: &usize| {
-            let unit = &self.work.units[self.order[*i]];
-            let gpus = part(u64::from(unit.gpus), u64::from(node.size.gpus));
-            (
-                gpus,
-                part(unit.cpu, node.size.cpu),
-                part(unit.memory, node.size.memory),
-            )
-        };
         let mut lists = [Vec::new(), Vec::new()];
         for i in entries {
-            let (gpus, cpu, memory) = shares(&i);
-            lists[usize::from(memory > cpu)].push((Reverse(gpus + cpu + memory), i));
+            let unit = &self.work.units[self.order[i]];
+            let gpus = part(u64::from(unit.gpus), u64::from(node.size.gpus));
+            let cpu = part(unit.cpu, node.size.cpu);
+            let memory = part(unit.memory, node.size.memory);
+            let all = Reverse(gpus + cpu + memory);
+            lists[usize::from(memory > cpu)].push((all, i, cpu, memory));
         }
-        let [mut by_cpu, mut by_memory] = lists;
-        by_cpu.sort_unstable();
-        by_memory.sort_unstable();
+        for list in &mut lists {
+            list.sort_unstable();
+        }
+        let [by_cpu, by_memory] = lists;
         let (mut by_cpu, mut by_memory) = (by_cpu.into_iter(), by_memory.into_iter());
         let (mut a, mut b) = (by_cpu.next(), by_memory.next());
         let (mut cpu, mut memory) = (0_u128, 0_u128);
         let mut order = Vec::new();
-        while let Some((_, i)) = match (a, b) {
-            (Some(x), Some(_)) if cpu <= memory => Some(x),
-            (Some(x), None) => Some(x),
-            (_, y) => y,
-        } {
-            if a.is_some_and(|(_, x)| x == i) {
-                a = by_cpu.next();
+        loop {
+            let from_cpu = match (&a, &b) {
+                (None, None) => break,
+                (Some(_), Some(_)) => cpu <= memory,
+                (first, _) => first.is_some(),
+            };
+            let next = if from_cpu {
+                std::mem::replace(&mut a, by_cpu.next())
             } else {
-                b = by_memory.next();
-            }
-            let (_, c, m) = shares(&i);
+                std::mem::replace(&mut b, by_memory.next())
+            };
+            let Some((_, i, c, m)) = next else { break };
             let count = u128::from(self.work.open[self.order[i]]);
             cpu = cpu.saturating_add(c.saturating_mul(count));
             memory = memory.saturating_add(m.saturating_mul(count));

@@ -154,18 +154,33 @@ impl Context<'_, '_> {
                 known => return known,
             }
         }
-        let each = self.shelves[sight].iter().filter_map(|at| {
+        let mut least: Option<(u128, u32, u64, usize, usize)> = None;
+        for at in &self.shelves[sight] {
             let twins = &self.twins[*at];
             let offer = &self.work.offers[twins.offers[0]];
-            let first = self.first_of(p, twins)?;
+            // They become dearer, and no node takes more units than `most`.
+            let at_best = price(offer) / u128::from(most.max(1));
+            if least.is_some_and(|(have, ..)| have < at_best) {
+                break;
+            }
             if !may_open(self.work, class, offer) {
-                return None;
+                continue;
             }
             let units = fits_new(self.work, class, offer).min(most);
-            let per_unit = price(offer).checked_div(u128::from(units))?;
-            Some((per_unit, self.rank(first), offer.price, first, *at))
-        });
-        let best = each.min().map(|(.., at)| at);
+            let Some(per_unit) = price(offer).checked_div(u128::from(units)) else {
+                continue;
+            };
+            if least.is_some_and(|(have, ..)| have < per_unit) {
+                continue;
+            }
+            if let Some(first) = self.first_of(p, twins) {
+                let found = (per_unit, self.rank(first), offer.price, first, *at);
+                least = Some(least.map_or(found, |have: (u128, u32, u64, usize, usize)| {
+                    have.min(found)
+                }));
+            }
+        }
+        let best = least.map(|(.., at)| at);
         self.best.borrow_mut().insert(key, best);
         best
     }
