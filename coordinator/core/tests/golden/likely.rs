@@ -2,13 +2,13 @@
 //! and no more nodes are kept for likely demand, or asked for, than the rule says.
 
 use crate::random::{Dice, any_fleet};
+use crate::seeds;
 use drover_core::model::{
     Action, Anticipate, Busy, Demanded, Hold, Learnt, Millis, PlanInput, Reason, Resources,
     Running, UnixMs,
 };
 use drover_core::planner;
 use drover_core::rules::lives;
-use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn ago(d: &mut Dice, now: UnixMs, minutes: u64) -> UnixMs {
@@ -163,13 +163,9 @@ fn holds(seed: u64) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn never_more_is_kept_for_likely_demand_than_the_rule_says(seed in any::<u64>()) {
-        holds(seed);
-    }
+#[test]
+fn never_more_is_kept_for_likely_demand_than_the_rule_says() {
+    seeds::each(300, holds);
 }
 
 /// Seeds that once failed: two pools of one name.

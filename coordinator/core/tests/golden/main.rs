@@ -7,6 +7,7 @@ mod random;
 mod redact;
 mod removals;
 mod script;
+mod seeds;
 mod standoff;
 mod words;
 

@@ -2,12 +2,12 @@
 //! where the policy consolidates and all of it says that it can move; moving costs nothing more; the limits hold.
 
 use crate::random::{Dice, any_fleet};
+use crate::seeds;
 use drover_core::model::{
     Action, Busy, Disruption, Emptying, Lifecycle, Millis, PlanInput, Quota, Reason, Resources,
     Running, UnixMs,
 };
 use drover_core::planner;
-use proptest::prelude::*;
 
 /// A random fleet, older and busier.
 pub fn worn_fleet(seed: u64) -> PlanInput {
@@ -98,13 +98,9 @@ fn holds(seed: u64) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn i1_running_work_goes_only_where_all_of_it_can_move(seed in any::<u64>()) {
-        holds(seed);
-    }
+#[test]
+fn i1_running_work_goes_only_where_all_of_it_can_move() {
+    seeds::each(400, holds);
 }
 
 /// The property is worth something only if such plans are made at all.
@@ -129,14 +125,13 @@ fn worn_fleets_do_move_work_and_replace_old_nodes() {
 /// Seeds that once failed: a gang's hold on a node that works was not said.
 #[test]
 fn worn_seeds_that_once_failed() {
-    for seed in [
+    let failed = [
         12_901_785_543_908_689_323,
         16_599_280_375_091_315_587,
         4_686_045_026_933_491_926,
         8_993_764_591_308_860_186,
-    ] {
-        holds(seed);
-    }
+    ];
+    seeds::all(&failed, holds);
 }
 
 #[test]
