@@ -9,7 +9,7 @@ use super::spec::WindowSpec;
 use serde::Deserialize;
 
 /// Trouble of one offering; what is absent never happens.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TroubleSpec {
     /// Of 100 instances so many come late.
@@ -36,6 +36,21 @@ pub struct TroubleSpec {
     /// Notice before that.
     #[serde(default = "two_minutes")]
     pub notice_ms: u64,
+}
+
+impl Default for TroubleSpec {
+    fn default() -> Self {
+        Self {
+            late_percent: 0,
+            late_ms: 0,
+            never_joins_percent: 0,
+            bad_image: Vec::new(),
+            shortage_percent: 0,
+            partial_percent: 0,
+            interruption_ms: None,
+            notice_ms: two_minutes(),
+        }
+    }
 }
 
 /// EC2's spot notice.
