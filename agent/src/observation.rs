@@ -225,6 +225,8 @@ pub struct Workload {
     pub gpu_memory_bytes: Option<u64>,
     /// DROVER_REQUEST of its environment, if readable.
     pub request: Option<String>,
+    /// DROVER_MOVABLE=1 in its environment: it says that it can move.
+    pub movable: bool,
 }
 
 impl Workload {

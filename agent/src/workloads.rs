@@ -36,6 +36,7 @@ struct Details {
     uid: Option<u32>,
     command: String,
     request: Option<String>,
+    movable: bool,
 }
 
 /// What a round of process lists has shown.
@@ -199,6 +200,7 @@ impl Workloads {
                 uid: processes.uid(pid),
                 command: processes.command(pid).unwrap_or_default(),
                 request: processes.request(pid),
+                movable: processes.movable(pid),
             });
         Workload {
             kind,
@@ -212,6 +214,7 @@ impl Workloads {
             gpus: BTreeSet::new(),
             gpu_memory_bytes: None,
             request: details.request.clone(),
+            movable: details.movable,
         }
     }
 

@@ -122,6 +122,7 @@ impl PlayedAgent {
             gpus: vec![self.uuid(index)],
             gpu_memory_bytes: Some(if index == 0 { held } else { 40_000_000_000 }),
             request: String::new(),
+            movable: false,
         });
         WorkloadList {
             items: items.collect(),

@@ -63,6 +63,13 @@ impl Processes {
         parse_request(&environ)
     }
 
+    /// DROVER_MOVABLE=1 stands in its environment; not when that cannot be read in full.
+    #[must_use]
+    pub fn movable(&self, pid: u32) -> bool {
+        self.read(pid, "environ", MAX_ENVIRON)
+            .is_some_and(|environ| parse_movable(&environ))
+    }
+
     /// All pids. `None` when /proc cannot be listed.
     #[must_use]
     pub fn pids(&self) -> Option<Vec<u32>> {
@@ -114,12 +121,22 @@ fn command_text(line: &[u8]) -> String {
 }
 
 fn parse_request(environ: &[u8]) -> Option<String> {
-    let value = environ
-        .split(|byte| *byte == 0)
-        .find_map(|variable| variable.strip_prefix(b"DROVER_REQUEST="))?;
+    let value = variable(environ, b"DROVER_REQUEST=")?;
     let text = std::str::from_utf8(value).ok()?;
     (!text.is_empty() && text.len() <= MAX_REQUEST && !text.chars().any(char::is_control))
         .then(|| text.to_owned())
+}
+
+/// Whatever does not read exactly 1 is no.
+fn parse_movable(environ: &[u8]) -> bool {
+    variable(environ, b"DROVER_MOVABLE=") == Some(b"1")
+}
+
+/// The first one counts, as for a process that looks it up itself.
+fn variable<'e>(environ: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
+    environ
+        .split(|byte| *byte == 0)
+        .find_map(|variable| variable.strip_prefix(name))
 }
 
 #[cfg(test)]
@@ -156,6 +173,21 @@ mod tests {
         ];
         for (environ, want) in table {
             assert_eq!(parse_request(environ).as_deref(), want);
+        }
+    }
+
+    #[test]
+    fn only_a_plain_1_says_that_it_can_move() {
+        let table: [(&[u8], bool); 6] = [
+            (b"A=1\0DROVER_MOVABLE=1\0B=2\0", true),
+            (b"DROVER_MOVABLE=0\0DROVER_MOVABLE=1\0", false),
+            (b"DROVER_MOVABLE=10\0", false),
+            (b"DROVER_MOVABLE=\0", false),
+            (b"XDROVER_MOVABLE=1\0", false),
+            (b"", false),
+        ];
+        for (environ, want) in table {
+            assert_eq!(parse_movable(environ), want, "{environ:?}");
         }
     }
 

@@ -340,12 +340,15 @@ pub fn report(
 }
 
 fn workloads(seen: &plain::Observation) -> v1::WorkloadList {
+    // What is cut off may be something that cannot move.
+    let all = seen.workloads.len() <= limits::WORKLOADS;
+    let kept = seen.workloads.iter().take(limits::WORKLOADS);
     v1::WorkloadList {
-        items: seen
-            .workloads
-            .iter()
-            .take(limits::WORKLOADS)
-            .map(workload)
+        items: kept
+            .map(|work| v1::Workload {
+                movable: work.movable && all,
+                ..workload(work)
+            })
             .collect(),
         unreadable: seen
             .unreadable
@@ -369,6 +372,7 @@ fn workload(work: &plain::Workload) -> v1::Workload {
         gpus: work.gpus.iter().take(limits::GPUS).cloned().collect(),
         gpu_memory_bytes: work.gpu_memory_bytes,
         request: cut(work.request.as_deref().unwrap_or(""), limits::NAME_BYTES),
+        movable: work.movable,
     }
 }
 
@@ -498,6 +502,7 @@ mod tests {
             gpus: [].into(),
             gpu_memory_bytes: None,
             request: None,
+            movable: true,
         };
         let seen = plain::Observation {
             workloads: vec![work; 2_001],
@@ -507,6 +512,7 @@ mod tests {
         let items = report.workloads.unwrap().items;
         assert_eq!(items.len(), 2_000);
         assert_eq!(items[0].command.len(), 256);
+        assert!(!items[0].movable, "not all of it is told");
         assert_eq!(
             report.conditions.unwrap().items[0].kind,
             "too_many_workloads"

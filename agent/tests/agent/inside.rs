@@ -183,6 +183,7 @@ pub fn busy(child: &Child) -> Observation {
         gpus: ["GPU-1".to_owned()].into(),
         gpu_memory_bytes: None,
         request: None,
+        movable: false,
     });
     seen
 }

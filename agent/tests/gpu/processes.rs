@@ -23,6 +23,7 @@ impl Job {
             .env("FOLDER", folder)
             .env("LINES_OF_JOB", lines)
             .env("DROVER_REQUEST", request)
+            .env("DROVER_MOVABLE", if request.is_empty() { "" } else { "1" })
             .spawn()
             .unwrap();
         Self(child)
@@ -74,6 +75,7 @@ async fn a_process_that_holds_gpus_is_a_workload() {
     );
     assert_eq!(workload.command, "sleep 600");
     assert_eq!(workload.request.as_deref(), Some("night"));
+    assert!(workload.movable);
     assert_eq!(workload.gpu_memory_bytes, Some(3 * GIB));
     let uuid = |index: usize| busy.facts.gpus[index].uuid.clone();
     assert_eq!(workload.gpus, BTreeSet::from([uuid(1), uuid(2)]));

@@ -161,6 +161,7 @@ fn busy(now: u64) -> Node {
             gpus: vec!["GPU-1".to_owned()],
             gpu_memory_bytes: Some(2 << 30),
             request: String::new(),
+            movable: false,
         }],
         conditions: vec![Condition {
             kind: "gpu_lost".to_owned(),

@@ -21,6 +21,7 @@ fn workload(pid: u32, gpus: &[&str]) -> Workload {
         gpus: gpus.iter().map(|gpu| (*gpu).to_owned()).collect(),
         gpu_memory_bytes: None,
         request: None,
+        movable: false,
     }
 }
 

@@ -79,7 +79,8 @@ fn listed(view: &AgentView, evidence: Evidence, now: UnixMs) -> Witness {
     {
         let work = Said::Work {
             what: list.items.iter().map(named).collect(),
-            movable: false,
+            // An old word of work is work, but no leave to move it.
+            movable: is_fresh(view, evidence) && list.items.iter().all(|work| work.movable),
         };
         return Witness {
             name: name.to_owned(),
@@ -87,10 +88,10 @@ fn listed(view: &AgentView, evidence: Evidence, now: UnixMs) -> Witness {
             fresh_for: Millis::ZERO,
         };
     }
-    let silent = evidence.mono.0.saturating_sub(view.last_seen_mono);
     if !view.connected {
         failed(name, "its agent is not connected".to_owned())
-    } else if silent > evidence.report_interval.0.saturating_mul(3).max(1_000) {
+    } else if !is_fresh(view, evidence) {
+        let silent = evidence.mono.0.saturating_sub(view.last_seen_mono);
         failed(name, format!("no report for {} s", silent / 1_000))
     } else if view.workloads.is_none() {
         failed(name, "its agent has not told its workloads yet".to_owned())
@@ -101,6 +102,21 @@ fn listed(view: &AgentView, evidence: Evidence, now: UnixMs) -> Witness {
             fresh_for: Millis(evidence.full_interval.0.saturating_mul(3).max(3_000)),
         }
     }
+}
+
+/// Somebody holds the GPU, and everybody who does says that it can move: the use is theirs.
+fn held_by_movable(view: &AgentView, uuid: &str) -> bool {
+    let listed = view.workloads.iter().flat_map(|list| &list.items);
+    let mut holders = listed
+        .filter(|work| work.gpus.iter().any(|gpu| gpu == uuid))
+        .peekable();
+    holders.peek().is_some() && holders.all(|work| work.movable)
+}
+
+/// Its agent is connected, and reports as it should.
+fn is_fresh(view: &AgentView, evidence: Evidence) -> bool {
+    let silent = evidence.mono.0.saturating_sub(view.last_seen_mono);
+    view.connected && silent <= evidence.report_interval.0.saturating_mul(3).max(1_000)
 }
 
 /// GPUs that are used, or that do not say whether they are: a use that is not known is not 0.
@@ -123,7 +139,7 @@ fn gpu_use(view: &AgentView, below: u32) -> Vec<Witness> {
                     said: Some((
                         Said::Work {
                             what: vec![format!("GPU {index} at {used} % (idle below {below} %)")],
-                            movable: false,
+                            movable: held_by_movable(view, &gpu.uuid),
                         },
                         view.last_seen,
                     )),
@@ -226,6 +242,59 @@ mod tests {
         };
         assert_eq!(what, ["GPU process 4711:9 (alice) python train.py"]);
         assert!(!movable);
+    }
+
+    #[test]
+    fn sc_20_movable_only_if_every_workload_says_so_and_nothing_is_unread() {
+        let work = |id: &str, movable| Workload {
+            id: id.into(),
+            gpus: vec!["GPU-0".into()],
+            movable,
+            ..Workload::default()
+        };
+        let movable = |below: Option<u32>, change: &dyn Fn(&mut AgentView)| {
+            let evidence = Evidence {
+                gpu_below: below,
+                ..FRESH
+            };
+            let found = judged_by(evidence, |view| {
+                list(view).items = vec![work("a", true), work("b", true)];
+                change(view);
+            });
+            let Busy::Working { movable, .. } = found else {
+                panic!("it works: {found:?}")
+            };
+            movable
+        };
+        assert!(movable(None, &|_| {}));
+        let cases: [&dyn Fn(&mut AgentView); 5] = [
+            &|view| list(view).items.push(work("c", false)),
+            &|view| list(view).unreadable.push("processes: no answer".into()),
+            &|view| list(view).witnesses.retain(|name| name != "processes"),
+            &|view| view.connected = false,
+            &|view| view.last_seen_mono = 1,
+        ];
+        for (n, change) in cases.iter().enumerate() {
+            assert!(!movable(None, change), "case {n}");
+        }
+        // GPU use is that of who holds the GPU; of a GPU that nobody holds it is somebody else's.
+        let used = |uuid: &'static str| {
+            move |view: &mut AgentView| {
+                Arc::make_mut(&mut view.facts).gpus.push(GpuFacts {
+                    uuid: uuid.into(),
+                    ..GpuFacts::default()
+                });
+                let mut told = Telemetry::default();
+                told.gpus.push(GpuUse {
+                    uuid: uuid.into(),
+                    utilisation_percent: Some(90),
+                    ..GpuUse::default()
+                });
+                view.telemetry = Some(Arc::new(told));
+            }
+        };
+        assert!(movable(Some(5), &used("GPU-0")));
+        assert!(!movable(Some(5), &used("GPU-1")));
     }
 
     #[test]

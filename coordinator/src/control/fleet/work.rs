@@ -92,6 +92,7 @@ pub(super) fn running(
         };
         one.unit.gpus = gpus;
         one.started = started(view, work).or(one.started);
+        one.movable = work.movable;
         add(one);
     }
     found
