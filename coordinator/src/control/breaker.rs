@@ -50,8 +50,9 @@ impl Control {
         let let_go = |node: &FleetNode| {
             let drain = round.ledger.drains.get(&node.id);
             let reaped = node.instance_id.as_ref();
-            drain.is_some_and(|held| held.value.step == DrainStep::Leaving)
-                || reaped.is_some_and(|id| self.seen.reaped.contains_key(id))
+            drain.is_some_and(|held| {
+                held.value.step == DrainStep::Leaving || held.value.moving.is_some()
+            }) || reaped.is_some_and(|id| self.seen.reaped.contains_key(id))
         };
         let found = round.fleet.iter().filter(|node| {
             node.pool.is_some()
@@ -136,7 +137,7 @@ impl Control {
             return;
         }
         record.why = why.to_owned();
-        record.message = self.would(&record);
+        record.message = self.would(round, &record);
         if open.is_none() {
             tx.event(Happening::ApprovalNeeded {
                 pool: pool.clone(),
@@ -149,7 +150,7 @@ impl Control {
     }
 
     /// What an approval allows: "terminate 3 nodes of pool big (5 of big went within 10 min, at most 5 may)".
-    fn would(&self, record: &ApprovalRecord) -> String {
+    fn would(&self, round: &Round, record: &ApprovalRecord) -> String {
         let kind = self.config.pool(&record.pool).map(|pool| pool.kind());
         let verb = match kind {
             Some(PoolKind::Static) => "power off",
@@ -157,8 +158,16 @@ impl Control {
         };
         let count = record.nodes.len();
         let noun = if count == 1 { "node" } else { "nodes" };
+        let moves = |id: &&NodeId| {
+            let drain = round.ledger.drains.get(*id).map(|held| &held.value);
+            drain.is_some_and(super::orders::looks_again)
+        };
+        let moving = match record.nodes.iter().filter(moves).count() {
+            0 => String::new(),
+            moving => format!(", {moving} of them after its work has moved, as it says it can"),
+        };
         format!(
-            "{verb} {count} {noun} of pool {} ({})",
+            "{verb} {count} {noun} of pool {}{moving} ({})",
             record.pool, record.why
         )
     }
@@ -208,7 +217,7 @@ impl Control {
             if approval.nodes.is_empty() {
                 tx.delete_approval(&round.ledger, &id);
             } else {
-                approval.message = self.would(&approval);
+                approval.message = self.would(round, &approval);
                 tx.put_approval(&round.ledger, &id, approval);
             }
             self.commit(round, tx).await?;

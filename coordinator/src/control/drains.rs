@@ -4,8 +4,10 @@
 //! restores the state before (I7).
 
 mod leave;
+mod moving;
 
 pub(super) use leave::Leaving;
+pub(super) use moving::SAYS;
 
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
@@ -70,7 +72,7 @@ impl Control {
                 continue;
             }
             match turn(&drain, Event::Look(look(&node, &drain)), round.now) {
-                Turn::Stay | Turn::Refuse => {}
+                Turn::Stay | Turn::Refuse => self.move_work(round, &node, &drain).await?,
                 Turn::To(stage) => {
                     let step = recorded(stage);
                     let mut tx = Tx::new();
@@ -78,6 +80,7 @@ impl Control {
                         tx.event(Happening::Drained { node: id.clone() });
                         round.again = true;
                     }
+                    round.again |= orders::looks_again(&drain);
                     tx.put_drain(&round.ledger, &id, DrainRecord { step, ..drain });
                     self.commit(round, tx).await?;
                 }

@@ -76,6 +76,11 @@ pub enum Happening {
         by: String,
         reason: String,
     },
+    /// Work that says that it can move is told to.
+    Moving {
+        node: NodeId,
+        reason: String,
+    },
     DrainCancelled {
         node: NodeId,
         by: String,

@@ -7,6 +7,7 @@ mod grow;
 mod reap;
 
 use super::cycle::{Control, CycleError, Round};
+use super::drains::SAYS;
 use super::events::Happening;
 use super::fleet::{Evidence, busy};
 use super::orders::{self, DROVER};
@@ -17,8 +18,8 @@ use crate::records::{
     RequestRecord, Then,
 };
 use drover_core::model::{
-    Action, Busy, DrainId, LaunchId, Mode, NodeId, PlanInput, Planned, Reason, RequestName,
-    Resources, Run, Source, Target,
+    Action, Busy, DrainId, Emptying, LaunchId, Mode, NodeId, PlanInput, Planned, Reason,
+    RequestName, Resources, Run, Source, Target,
 };
 use drover_core::planner::render;
 use std::collections::BTreeMap;
@@ -44,8 +45,8 @@ impl Control {
         self.assign(round, input, planned).await?;
         self.grow(round, input, planned).await?;
         for action in &planned.plan.actions {
-            if let Action::Drain { node, reason, .. } = action {
-                self.begin_drain(round, node, reason).await?;
+            if let Action::Drain { node, reason, how } = action {
+                self.begin_drain(round, node, reason, *how).await?;
             }
         }
         self.rejoin(round);
@@ -152,12 +153,13 @@ impl Control {
         Ok(())
     }
 
-    /// Begins a drain of our own: policy wait, for idle or faulty nodes without work.
+    /// Begins a drain of our own: policy wait for nodes without work, evict where all work says that it can move.
     async fn begin_drain(
         &mut self,
         round: &mut Round,
         id: &NodeId,
         reason: &Reason,
+        how: Emptying,
     ) -> Result<(), CycleError> {
         let Some(node) = round.node(id).cloned() else {
             return Ok(());
@@ -176,25 +178,34 @@ impl Control {
                 .any(|found| matches!(&found.target, AssignmentTarget::Node(node) if node == id))
         });
         let evidence = Evidence::of(&config, Some(settings), self.clock.mono());
-        let empty = self.link.view(id).is_some_and(|view| {
-            matches!(
-                busy(&view, evidence, round.now, round.now),
-                Busy::Idle { .. }
-            )
-        });
+        let newest = self
+            .link
+            .view(id)
+            .map(|view| busy(&view, evidence, round.now, round.now));
+        let as_planned = match (&newest, how) {
+            (Some(Busy::Idle { .. }), Emptying::Wait) => true,
+            (Some(Busy::Working { movable, .. }), Emptying::Evict) => *movable,
+            _ => false,
+        };
         if held
-            || !empty
+            || !as_planned
             || node.drain.is_some()
             || self.mode(round, &pool) != Mode::Full
             || self.removal_forbidden(round, &pool).is_some()
         {
             return Ok(());
         }
-        let why = render(reason, round.now);
+        let (policy, why) = match how {
+            Emptying::Wait => (DrainPolicy::Wait, render(reason, round.now)),
+            Emptying::Evict => (
+                DrainPolicy::Evict,
+                format!("{}; {SAYS}", render(reason, round.now)),
+            ),
+        };
         let drain = DrainRecord {
             id: DrainId(format!("drain-{:016x}", self.chance.next())),
             node: id.clone(),
-            policy: DrainPolicy::Wait,
+            policy,
             by: DROVER.to_owned(),
             reason: why.clone(),
             own_idle: !matches!(reason, Reason::Faulty { .. }),
@@ -203,6 +214,7 @@ impl Control {
             grace: settings.grace,
             then: Then::Leave,
             step: DrainStep::Requested,
+            moving: None,
             before: node.order.clone().map(Box::new),
         };
         let order = orders::draining(node.order.as_ref(), node.highest_epoch(), &drain);
@@ -211,7 +223,7 @@ impl Control {
         tx.put_order(&round.ledger, id, order);
         tx.event(Happening::DrainStarted {
             node: id.clone(),
-            policy: DrainPolicy::Wait,
+            policy,
             by: DROVER.to_owned(),
             reason: why.clone(),
         });

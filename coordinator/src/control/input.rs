@@ -393,6 +393,7 @@ fn node_input(node: &FleetNode) -> NodeInput {
             .map(|drain| DrainInfo {
                 id: drain.id.clone(),
                 own_idle: drain.own_idle,
+                moving: drain.moving.is_some(),
                 since: drain.since,
                 reason: drain.reason.clone(),
             }),

@@ -44,6 +44,7 @@ impl Control {
                     grace: pool.map_or(Millis::seconds(30), |pool| pool.grace),
                     then: Then::Cordoned,
                     step: DrainStep::Requested,
+                    moving: None,
                     before: node.order.clone().map(Box::new),
                 };
                 let order = orders::draining(node.order.as_ref(), node.highest_epoch(), &drain);

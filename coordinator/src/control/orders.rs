@@ -3,7 +3,7 @@
 //! Called by commands and by the cycle, which commit it before anything is sent. Pure.
 
 use crate::records::order::OrderedDrain;
-use crate::records::{DesiredState, DrainRecord, OrderRecord};
+use crate::records::{DesiredState, DrainPolicy, DrainRecord, OrderRecord};
 
 /// Epoch and generation above everything that the store or the node has seen.
 fn next(before: Option<&OrderRecord>, highest_epoch: u64) -> (u64, u64) {
@@ -46,6 +46,12 @@ pub fn cordoned(
     }
 }
 
+/// A drain of ours that moves work first only keeps new work off: what runs then is looked at once more.
+#[must_use]
+pub fn looks_again(drain: &DrainRecord) -> bool {
+    drain.policy == DrainPolicy::Evict && drain.by == DROVER && drain.moving.is_none()
+}
+
 /// Be emptied.
 #[must_use]
 pub fn draining(
@@ -60,7 +66,11 @@ pub fn draining(
         desired: DesiredState::Draining,
         drain: Some(OrderedDrain {
             id: drain.id.clone(),
-            policy: drain.policy,
+            policy: if looks_again(drain) {
+                DrainPolicy::Wait
+            } else {
+                drain.policy
+            },
             deadline: drain.deadline,
             grace: drain.grace,
         }),

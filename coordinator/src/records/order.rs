@@ -114,6 +114,10 @@ pub struct DrainRecord {
     pub then: Then,
     /// How far.
     pub step: DrainStep,
+    /// When work that says that it can move was told to: for a drain of Drover's own with policy evict, which waits
+    /// until the node is cordoned and its work has been looked at again. The breaker counted it then.
+    #[serde(default)]
+    pub moving: Option<UnixMs>,
     /// The state before, restored on refusal, cancel or deadline: a person's cordon stays.
     #[serde(default)]
     pub before: Option<Box<OrderRecord>>,

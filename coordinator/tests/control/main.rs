@@ -5,6 +5,7 @@ mod cases;
 mod commands;
 mod crash;
 mod grow;
+mod moving;
 mod policy;
 mod rig;
 mod safety;

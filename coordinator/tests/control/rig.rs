@@ -17,7 +17,9 @@ use drover::ports::actuate::{
 use drover::ports::clock::Clock;
 use drover::ports::link::{AgentLink, AgentNotice, AgentView};
 use drover::ports::store::{CommitError, Entry, Fence, Guard, Op, ReadError, Revision, Store};
-use drover::records::{DesiredState, EventRecord, NodeRecord, OrderRecord, RequestSpec, keys};
+use drover::records::{
+    DesiredState, DrainPolicy, EventRecord, NodeRecord, OrderRecord, RequestSpec, keys,
+};
 use drover_core::model::{
     Bytes, FailureKind, InstanceId, Locality, Market, MicroUsd, MilliCpu, Millis, NodeId, Offering,
     OfferingId, PoolId, PoolKind, Resources, Steering, UnixMs,
@@ -749,6 +751,16 @@ impl Rig {
         });
     }
 
+    /// What runs there says that it can move, or says no more so.
+    pub fn movable(&self, node: &NodeId, movable: bool) {
+        self.agent(node, |agent| {
+            let list = agent.view.workloads.as_mut().expect("a list");
+            for work in &mut Arc::make_mut(list).items {
+                work.movable = movable;
+            }
+        });
+    }
+
     pub async fn ask(&self, name: &str, units: u32, gpus: u32) {
         self.ask_with(name, units, gpus, |_| {}).await;
     }
@@ -855,6 +867,14 @@ fn agent_view(id: &NodeId, instance: &str, gpus: u32) -> AgentView {
 
 /// What a healthy agent does with an order.
 fn obey(view: &mut AgentView, order: &OrderRecord) {
+    let evicts = order
+        .drain
+        .as_ref()
+        .is_some_and(|drain| drain.policy == DrainPolicy::Evict);
+    if let (true, Some(list)) = (evicts, &mut view.workloads) {
+        // What can move goes within the grace; the rest stays, so that a test sees it.
+        Arc::make_mut(list).items.retain(|work| !work.movable);
+    }
     let work = view.workloads.as_ref().map_or(0, |list| list.items.len());
     let now = u32::try_from(work).unwrap_or(u32::MAX);
     view.highest_epoch = view.highest_epoch.max(order.epoch);

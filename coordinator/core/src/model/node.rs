@@ -129,6 +129,9 @@ pub struct DrainInfo {
     pub id: DrainId,
     /// Drover's own, for idleness: may be taken back while before leaving, such nodes are the first supply.
     pub own_idle: bool,
+    /// Its work was told to move: no supply, or the work would come back to the node that is to be saved.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub moving: bool,
     /// Since when.
     pub since: UnixMs,
     /// Why, for people.

@@ -129,7 +129,7 @@ pub(super) fn can_uncordon(node: &NodeInput) -> bool {
             node.lifecycle,
             Lifecycle::Ready | Lifecycle::Draining | Lifecycle::Drained
         )
-        && node.drain.as_ref().is_none_or(|d| d.own_idle)
+        && node.drain.as_ref().is_none_or(|d| d.own_idle && !d.moving)
         && matches!(node.busy, Busy::Idle { .. })
         && node.reserved.is_empty()
         && !node.unreachable

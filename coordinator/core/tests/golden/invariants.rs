@@ -101,6 +101,7 @@ fn i1_no_job_killed() {
     input.nodes[at].lifecycle = Lifecycle::Drained;
     input.nodes[at].cordon = Some(Cordon::Drover);
     input.nodes[at].drain = Some(DrainInfo {
+        moving: false,
         id: "d".into(),
         own_idle: true,
         since: input.now,

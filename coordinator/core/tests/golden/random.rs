@@ -260,6 +260,7 @@ fn nodes(d: &mut Dice, more: &mut Dice, input: &mut PlanInput) {
             let own_idle = !d.one_in(3);
             let reason = "r".to_owned();
             node.drain = Some(DrainInfo {
+                moving: false,
                 id: "d".into(),
                 own_idle,
                 since: input.now,

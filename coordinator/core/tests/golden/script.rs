@@ -337,6 +337,7 @@ impl World {
                 }
                 "drain" => {
                     node.drain = (*value != "none").then(|| DrainInfo {
+                        moving: false,
                         id: format!("d-{name}").as_str().into(),
                         own_idle: *value == "own",
                         since: now,
@@ -616,6 +617,7 @@ impl World {
                     node.lifecycle = Lifecycle::Drained;
                     node.cordon = Some(Cordon::Drover);
                     node.drain = Some(DrainInfo {
+                        moving: false,
                         id: format!("d-{}", node.id).as_str().into(),
                         own_idle: true,
                         since: now,

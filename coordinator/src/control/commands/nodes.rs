@@ -223,6 +223,7 @@ impl Commands {
                     .unwrap_or(Millis::seconds(30)),
                 then: wish.then,
                 step: DrainStep::Requested,
+                moving: None,
                 before,
             };
             let order = orders::draining(subject.order(), subject.highest, &drain);

@@ -15,6 +15,7 @@ use crate::control::tx::Tx;
 use crate::ports::actuate::{ActuateError, InstanceState, ProviderFailure};
 use crate::records::{DrainRecord, DrainStep};
 use drover_core::model::{Busy, FailureKind, InstanceId, Millis, NodeId, PoolId};
+use drover_core::rules::breaker::FLEET_WINDOW;
 use drover_core::rules::drain::{Event, Turn};
 
 /// A termination whose effect is not seen is called again after this.
@@ -55,7 +56,11 @@ impl Control {
             return Ok(None);
         }
         let mut tx = Tx::new();
-        if !self.pass_breaker(round, &mut tx, &pool, id) {
+        // The node whose work was made to move was counted then: it is one act.
+        let counted = drain
+            .moving
+            .is_some_and(|at| round.now.since(at) < FLEET_WINDOW);
+        if !counted && !self.pass_breaker(round, &mut tx, &pool, id) {
             self.commit(round, tx).await?;
             return Ok(None);
         }

@@ -67,6 +67,7 @@ impl Happening {
             Self::Cordoned { node: id, .. } => (Subject::Node(id), "cordoned", Info),
             Self::Uncordoned { node: id, .. } => (Subject::Node(id), "uncordoned", Info),
             Self::DrainStarted { node: id, .. } => (Subject::Node(id), "drain_started", Info),
+            Self::Moving { node: id, .. } => (Subject::Node(id), "moving", Info),
             Self::DrainCancelled { node: id, .. } => (Subject::Node(id), "drain_cancelled", Info),
             Self::DrainRolledBack { node: id, .. } => {
                 (Subject::Node(id), "drain_rolled_back", Info)

@@ -69,6 +69,7 @@ impl Happening {
                 format!("{by} drains it (policy {})", policy_word(*policy)),
                 reason,
             ),
+            Self::Moving { reason, .. } => because("its work is told to move".to_owned(), reason),
             Self::DrainCancelled { by, reason, .. } => {
                 because(format!("{by} took the drain back"), reason)
             }

@@ -180,7 +180,7 @@ impl<'a> Facts<'a> {
         node.cordon == Some(Cordon::Drover)
             && node.faulty.is_none()
             && !node.unreachable
-            && node.drain.as_ref().is_none_or(|d| d.own_idle)
+            && node.drain.as_ref().is_none_or(|d| d.own_idle && !d.moving)
             && matches!(node.busy, Busy::Idle { .. })
             && matches!(
                 node.lifecycle,

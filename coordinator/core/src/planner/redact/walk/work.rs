@@ -80,6 +80,7 @@ pub(super) fn node(node: &mut NodeInput, see: See<'_>) {
         let DrainInfo {
             id,
             own_idle: _,
+            moving: _,
             since: _,
             reason,
         } = drain;
