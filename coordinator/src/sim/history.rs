@@ -39,6 +39,8 @@ pub struct JobHistory {
     pub on: Vec<(u32, u32)>,
     /// Times it was killed.
     pub kills: u32,
+    /// Times it was told to move, as it had said that it can. No kill: it lost nothing but the wait.
+    pub moves: u32,
     /// A start of it waited for a node to boot.
     pub waited_for_boot: bool,
 }

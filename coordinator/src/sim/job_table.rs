@@ -37,6 +37,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<Job> {
     let min_units = number("min_units").unwrap_or(units);
     let locality = section.choice("locality", &LOCALITIES);
     let checkpoint = span("checkpoint", "30m");
+    let movable = section.flag("movable").unwrap_or(false);
     for (key, there, fix) in [
         ("id", id.is_some(), "write id = \"job-1\""),
         ("submit", submit.is_some(), "write submit = \"10m\""),
@@ -65,6 +66,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<Job> {
     job.min_units = min_units;
     job.locality = locality.map_or(Locality::Any, |at| at.value);
     job.checkpoint = checkpoint;
+    job.movable = movable;
     Some(job)
 }
 
@@ -93,6 +95,9 @@ pub(super) fn write(job: &Job) -> String {
     }
     if let Some(every) = job.checkpoint {
         text.push_str(&format!("checkpoint = {}\n", quoted(every)));
+    }
+    if job.movable {
+        text.push_str("movable = true\n");
     }
     text
 }

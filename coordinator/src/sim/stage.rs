@@ -176,16 +176,26 @@ impl Stage {
             match event {
                 Event::JobEnd { job, start } => self.end_job(job, start),
                 Event::Join { node } => self.join(node),
-                Event::Obey { node } => {
-                    if let Some(node) = self.nodes.get_mut(node) {
-                        node.obey();
-                        self.version += 1;
-                    }
-                }
+                Event::Obey { node } => self.obey(node),
                 Event::Submit { job } => {
                     self.jobs.submit(job, self.now);
                     self.version += 1;
                 }
+            }
+        }
+    }
+
+    /// An agent acts on its newest order: keeps work off, and makes what runs move where the order says so.
+    fn obey(&mut self, at: usize) {
+        let Some(node) = self.nodes.get_mut(at) else {
+            return;
+        };
+        node.obey();
+        self.version += 1;
+        if node.evicts() {
+            let jobs: Vec<usize> = node.jobs().collect();
+            for job in jobs {
+                self.move_job(job);
             }
         }
     }

@@ -53,6 +53,8 @@ pub struct Job {
     pub team: String,
     /// A killed job goes on from its last checkpoint, made this often; absent: it starts anew.
     pub checkpoint: Option<Millis>,
+    /// It says that it can move: told to, it writes a checkpoint at once and waits again.
+    pub movable: bool,
 }
 
 impl Trace {
@@ -89,6 +91,7 @@ impl Job {
             priority: 0,
             team: String::new(),
             checkpoint: None,
+            movable: false,
         }
     }
 }

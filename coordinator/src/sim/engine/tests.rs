@@ -388,3 +388,63 @@ fn i14_bounded_destruction_waits_for_a_person_who_never_comes() {
     assert!(ends.len() > 2, "{ends:?}");
     assert!(history.end <= Millis::minutes(120));
 }
+
+#[test]
+fn sc_20_movable_jobs_move_to_fewer_nodes_and_lose_nothing() {
+    let mut setup = setup("", &["a"], "boot_ms = 0\n");
+    let mut config = (*setup.config).clone();
+    config.control.consolidate = true;
+    setup.config = Arc::new(config);
+    // The first hour fills two nodes; then two of 2 and 4 GPUs are left, each on its own node.
+    let jobs = |movable: bool| {
+        let left = |id: &str, gpus: u32| Job {
+            movable,
+            ..job(id, 0, 36_000, gpus)
+        };
+        [
+            job("a-short", 0, 3_600, 6),
+            left("b-long", 2),
+            left("c-long", 4),
+        ]
+    };
+    let ended = |history: &History| {
+        let ends = history
+            .jobs
+            .iter()
+            .map(|job| job.ended.map(|at| at.0 / 1_000));
+        ends.collect::<Vec<_>>()
+    };
+    let stays = played(&jobs(false), &setup);
+    assert_eq!(ended(&stays), [Some(3_600), Some(36_000), Some(36_000)]);
+    assert!(stays.jobs.iter().all(|job| job.moves == 0));
+    let moves = played(&jobs(true), &setup);
+    assert_eq!(ended(&moves), ended(&stays), "no work was lost");
+    let moved: u32 = moves.jobs.iter().map(|job| job.moves).sum();
+    let killed: u32 = moves.jobs.iter().map(|job| job.kills).sum();
+    assert_eq!((moved, killed), (1, 0));
+    let lives = |history: &History| {
+        let ends = history
+            .nodes
+            .iter()
+            .map(|node| node.ended.map(|at| at.0 / 1_000));
+        let mut ends: Vec<_> = ends.collect();
+        ends.sort();
+        ends
+    };
+    assert_eq!(lives(&stays), [Some(36_000), Some(36_000)]);
+    assert_eq!(lives(&moves), [Some(3_600), Some(36_000)]);
+}
+
+#[test]
+fn i1_to_make_a_job_move_that_never_said_so_is_a_violation() {
+    let setup = setup("", &["a"], "boot_ms = 0\n");
+    let mut stage = Stage::new(&trace(&[job("one", 0, 600, 8)]), &setup, 1);
+    stage.advance();
+    stage.start_job(0, &[]);
+    stage.move_job(0);
+    assert_eq!(stage.history.violations.len(), 1);
+    assert_eq!(
+        (stage.history.jobs[0].moves, stage.history.jobs[0].kills),
+        (0, 1)
+    );
+}

@@ -79,6 +79,7 @@ pub fn as_json(run: &Run<'_>) -> String {
                 "end_s": happened.ended.map(seconds),
                 "duration_s": seconds(job.duration),
                 "kills": happened.kills,
+                "moves": happened.moves,
                 "waited_for_boot": happened.waited_for_boot,
                 "nodes": happened.on,
             })

@@ -70,6 +70,7 @@ fn small() -> (Trace, History) {
                 ended: Some(minutes(75)),
                 on: vec![(0, 1)],
                 kills: 1,
+                moves: 0,
                 waited_for_boot: true,
             },
             JobHistory::default(),

@@ -52,6 +52,15 @@ pub(in crate::sim) struct Standing {
     pub(in crate::sim) keys: Vec<Key>,
 }
 
+impl Standing {
+    /// Of its duration, what it has done since its start; fewer units do less.
+    fn worked(&self, job: &Job, now: UnixMs) -> Millis {
+        let ran = now.since(self.started).0;
+        let units = u64::from(job.units.max(1));
+        Millis(ran.saturating_mul(u64::from(self.running_units)) / units)
+    }
+}
+
 /// A place for units of a job: node, units, and whether it is for the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sim) struct Place {
@@ -249,7 +258,7 @@ impl Stage {
             };
             let ready = self.history.nodes[place.node].ready;
             booted |= ready.is_some_and(|ready| START.after(ready) > waited);
-            self.nodes[place.node].put(at, unit, place.units, &job.team, (now, said));
+            self.nodes[place.node].put(at, unit, place.units, &job.team, (now, said, job.movable));
         }
         for node in on.keys() {
             self.log_use(*node);
@@ -293,17 +302,41 @@ impl Stage {
         }
         let job = &self.jobs.all[at];
         if let Some(every) = job.checkpoint {
-            let ran = now.since(standing.started).0;
-            let work =
-                ran.saturating_mul(u64::from(standing.running_units)) / u64::from(job.units.max(1));
-            let kept = work / every.0.max(1) * every.0.max(1);
+            let kept = standing.worked(job, now).0 / every.0.max(1) * every.0.max(1);
             standing.safe = Millis((standing.safe.0 + kept).min(job.duration.0));
         }
         let what = format!("job {} was killed: {why}", job.id);
-        self.jobs.running.remove(&at);
         self.history.jobs[at].kills += 1;
+        self.stop_job(at, what);
+    }
+
+    /// A job is told to move: it writes a checkpoint, gives its nodes up and waits again. One that never said that it can
+    /// is killed, and that is a violation.
+    pub(in crate::sim) fn move_job(&mut self, at: usize) {
+        let now = self.now;
+        let standing = &mut self.jobs.standing[at];
+        if standing.phase != Phase::Running {
+            return;
+        }
+        let job = &self.jobs.all[at];
+        if !job.movable {
+            let what = format!("job {} is made to move and never said that it can", job.id);
+            self.violated("I1 no_job_killed", what);
+            self.kill_job(at, "its node was emptied");
+            return;
+        }
+        let kept = standing.worked(job, now).0;
+        standing.safe = Millis((standing.safe.0 + kept).min(job.duration.0));
+        let what = format!("job {} moves", job.id);
+        self.history.jobs[at].moves += 1;
+        self.stop_job(at, what);
+    }
+
+    /// It waits again.
+    fn stop_job(&mut self, at: usize, what: String) {
+        self.jobs.running.remove(&at);
         self.clear(at);
-        self.jobs.wait(at, now);
+        self.jobs.wait(at, self.now);
         self.note(what);
     }
 

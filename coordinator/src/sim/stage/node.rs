@@ -5,7 +5,7 @@
 use super::Pool;
 use crate::ports::demand::Occupied;
 use crate::ports::link::AgentView;
-use crate::records::{DesiredState, NodeRecord, OrderRecord};
+use crate::records::{DesiredState, DrainPolicy, NodeRecord, OrderRecord};
 use crate::world::{GroupSpec, InstanceRecord, OfferingSpec};
 use drover_core::model::{
     Bytes, InstanceId, MicroUsd, MilliCpu, NodeId, PoolId, Resources, Running, UnixMs,
@@ -34,6 +34,7 @@ struct Work {
     team: String,
     started: UnixMs,
     ends: Option<UnixMs>,
+    movable: bool,
     /// GPUs it has: (index, thousandths).
     gpus: Vec<(usize, u32)>,
 }
@@ -136,6 +137,12 @@ impl Node {
         all.into_iter()
     }
 
+    /// Its agent makes what runs here move.
+    pub(super) fn evicts(&self) -> bool {
+        let drain = self.order.as_ref().and_then(|order| order.drain.as_ref());
+        drain.is_some_and(|drain| drain.policy == DrainPolicy::Evict)
+    }
+
     /// What is free now, whole GPUs only.
     pub(in crate::sim) fn free(&self) -> Resources {
         let whole = self.gpus.iter().filter(|free| **free == 1_000).count();
@@ -163,7 +170,13 @@ impl Node {
 
     /// Sets room aside, for counting only.
     pub(in crate::sim) fn promise(&mut self, unit: &Resources, count: u32) {
-        self.put(usize::MAX, (unit, false), count, "", (UnixMs(0), None));
+        self.put(
+            usize::MAX,
+            (unit, false),
+            count,
+            "",
+            (UnixMs(0), None, false),
+        );
     }
 
     /// Puts units here that have room.
@@ -173,7 +186,7 @@ impl Node {
         (asked, whole_node): (&Resources, bool),
         count: u32,
         team: &str,
-        (started, ends): (UnixMs, Option<UnixMs>),
+        (started, ends, movable): (UnixMs, Option<UnixMs>, bool),
     ) {
         let unit = if whole_node {
             self.allocatable.clone()
@@ -211,6 +224,7 @@ impl Node {
             team: team.to_owned(),
             started,
             ends,
+            movable,
             gpus,
         });
         self.changed();
@@ -260,7 +274,7 @@ impl Node {
                 anti_affinity: Vec::new(),
                 started: Some(work.started),
                 ends: work.ends,
-                movable: false,
+                movable: work.movable,
             };
             let alike = |other: &&mut Running| {
                 Running {
@@ -281,6 +295,7 @@ impl Node {
         let items = self.work.iter().map(|work| v1::Workload {
             kind: v1::WorkloadKind::Job.into(),
             id: format!("job {}", work.job),
+            movable: work.movable,
             ..v1::Workload::default()
         });
         let items: Vec<v1::Workload> = items.collect();
@@ -428,7 +443,7 @@ mod tests {
         let (mut stage, at) = stage();
         let node = &mut stage.nodes[at];
         let put = |node: &mut Node, job, unit: &Resources, whole, count| {
-            node.put(job, (unit, whole), count, "", (UnixMs(1), None));
+            node.put(job, (unit, whole), count, "", (UnixMs(1), None, false));
         };
         assert_eq!(node.room(&unit(1, 0), false), 8);
         put(node, 0, &unit(0, 600), false, 2);

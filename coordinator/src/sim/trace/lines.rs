@@ -35,6 +35,8 @@ struct Line {
     team: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checkpoint_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    movable: bool,
 }
 
 const EXPECTED: &str = "write one JSON object with id, submit_ms, duration_ms and unit, as in \
@@ -68,6 +70,7 @@ impl From<Line> for Job {
             priority: line.priority,
             team: line.team,
             checkpoint: line.checkpoint_ms,
+            movable: line.movable,
         }
     }
 }
@@ -88,6 +91,7 @@ impl From<&Job> for Line {
             priority: job.priority,
             team: job.team.clone(),
             checkpoint_ms: job.checkpoint,
+            movable: job.movable,
         }
     }
 }
@@ -196,6 +200,7 @@ mod tests {
         job.priority = -1;
         job.team = "vision".into();
         job.checkpoint = Some(Millis(1_000));
+        job.movable = true;
         let plain = Job::new("b".into(), Millis(9), Millis(1), job.unit.clone());
         let trace = Trace {
             name: "t".into(),
