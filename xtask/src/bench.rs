@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// How many orders of arrival `traces` packs; the mean is judged.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     seeds: u32,
+    /// How many days with mishaps `traces` plays; its target is named for 10,000.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    days: u32,
 }
 
 /// One bench: its name, what it measures, its work.

@@ -71,6 +71,25 @@ impl Simulator {
         Played::read(&command::stdout(&mut program)?)
     }
 
+    /// Plays a day for each of so many seeds. A day that violates something is a figure, not a failure.
+    ///
+    /// # Errors
+    /// When it prints no result.
+    pub(super) fn days(&self, days: u32) -> Result<Score> {
+        eprintln!("bench: drover simulate seeds --days {days}");
+        let output = Command::new(&self.program)
+            .args(["-o", "json", "simulate", "seeds", "--days"])
+            .arg(days.to_string())
+            .output()
+            .context("cannot start drover")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let value = serde_json::from_str(&text).with_context(|| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            format!("no result of the days: {}", said.trim())
+        })?;
+        Ok(Score(value))
+    }
+
     /// A config of `examples/simulate` with another value for one key of text.
     ///
     /// # Errors
