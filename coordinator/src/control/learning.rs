@@ -55,7 +55,7 @@ fn work_of(workloads: &[Running]) -> Work {
 /// Starts that agents tell are whole minutes and may waver by one.
 fn neighbours(started: UnixMs) -> impl Iterator<Item = UnixMs> {
     let minute = Millis::minutes(1).0;
-    let whole = started.0 % minute == 0;
+    let whole = started.0.is_multiple_of(minute);
     let both = [started.0.checked_sub(minute), started.0.checked_add(minute)];
     both.into_iter()
         .flatten()

@@ -104,7 +104,7 @@ pub(super) fn write(job: &Job) -> String {
 
 /// A duration as configs write it.
 pub(super) fn quoted(span: Millis) -> String {
-    if span.0 % 1_000 == 0 {
+    if span.0.is_multiple_of(1_000) {
         format!("\"{}s\"", span.0 / 1_000)
     } else {
         format!("\"{}ms\"", span.0)

@@ -105,6 +105,8 @@ pub struct Score {
     pub jobs_killed: usize,
     /// All kills.
     pub kills: u32,
+    /// Times that work which says that it can move was moved. No kill.
+    pub moves: u32,
     /// Jobs that never started.
     pub jobs_unstarted: usize,
     /// Jobs that started and had not ended when the run was over.
@@ -200,6 +202,7 @@ pub fn score(run: &Run<'_>) -> Score {
         jobs: trace.jobs.len(),
         jobs_killed: having(|job| job.kills > 0),
         kills: history.jobs.iter().map(|job| job.kills).sum(),
+        moves: history.jobs.iter().map(|job| job.moves).sum(),
         jobs_unstarted: having(|job| job.started.is_none()),
         jobs_unfinished: having(|job| job.started.is_some() && job.ended.is_none()),
         waste: lost.iter().map(|(_, lost)| *lost).sum(),

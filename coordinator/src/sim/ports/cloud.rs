@@ -132,10 +132,9 @@ fn launch(stage: &mut Stage, order: &LaunchOrder) -> Result<LaunchOutcome, Actua
         return Err(error);
     }
     let group = group_of(stage, pool)?;
-    let wanted = group.offerings.iter();
+    let mut wanted = group.offerings.iter();
     let offering = wanted
-        .filter(|offering| offering_id(&order.pool, offering) == order.offering)
-        .next()
+        .find(|offering| offering_id(&order.pool, offering) == order.offering)
         .ok_or_else(|| {
             config(format!(
                 "the simulated cloud does not offer {}",

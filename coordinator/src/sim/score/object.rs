@@ -65,6 +65,7 @@ pub fn object(score: &Score) -> Value {
     }
     put("jobs_impossible", json!(bounds.impossible));
     put("kills", json!(score.kills));
+    put("moves", json!(score.moves));
     put("node_hours", rounded(score.node_hours));
     put("useful_node_hours", rounded(score.waste.useful));
     put("waste_node_hours", causes(&score.waste));

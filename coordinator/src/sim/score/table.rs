@@ -43,6 +43,7 @@ pub fn rows(scores: &[Score]) -> Vec<(String, Vec<String>)> {
     });
     row("jobs", |s| s.jobs.to_string());
     row("jobs killed", |s| s.jobs_killed.to_string());
+    row("moves of work that can", |s| s.moves.to_string());
     row("jobs never started", |s| s.jobs_unstarted.to_string());
     row("node-hours", |s| whole(s.node_hours));
     row("  used", |s| part(s, s.waste.useful));

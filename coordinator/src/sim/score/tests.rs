@@ -70,7 +70,7 @@ fn small() -> (Trace, History) {
                 ended: Some(minutes(75)),
                 on: vec![(0, 1)],
                 kills: 1,
-                moves: 0,
+                moves: 2,
                 waited_for_boot: true,
             },
             JobHistory::default(),
@@ -152,6 +152,7 @@ fn waits_are_above_the_boot_and_unstarted_jobs_count() {
     equal("share", found.share_waited_for_boot, 0.5);
     assert_eq!(found.bounds.impossible, 1);
     assert_eq!((found.jobs_killed, found.jobs_unstarted), (1, 1));
+    assert_eq!(found.moves, 2);
     trace.jobs[1].unit = gpus(8);
     trace.jobs[1].units = 3;
     trace.jobs[1].rest = Some(gpus(2));
