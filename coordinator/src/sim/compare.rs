@@ -137,9 +137,12 @@ pub fn comparison(scores: &[Score], settings: &[Setting]) -> Value {
 pub fn words(scores: &[Score], settings: &[Setting]) -> String {
     let mut lines = Vec::new();
     for other in scores.iter().skip(1) {
-        for line in differences(&scores[0], other) {
-            lines.push(format!("{line}\n"));
+        let found = differences(&scores[0], other);
+        if found.is_empty() {
+            let (one, other) = (&scores[0].policy, &other.policy);
+            lines.push(format!("{one} and {other}: no figure differs\n"));
         }
+        lines.extend(found.into_iter().map(|line| format!("{line}\n")));
     }
     for setting in settings {
         let values: Vec<&str> = setting

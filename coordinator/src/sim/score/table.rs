@@ -158,6 +158,11 @@ pub fn differences(first: &Score, second: &Score) -> Vec<String> {
         first.violations.len(),
         second.violations.len(),
     );
+    count(
+        "asks refused",
+        first.refusals as usize,
+        second.refusals as usize,
+    );
     for (name, one, other) in [
         ("p50", first.waits.p50, second.waits.p50),
         ("p95", first.waits.p95, second.waits.p95),
