@@ -19,7 +19,7 @@ pub(super) struct Place<'a> {
     pub zone: &'a str,
     /// The node will be in one of several zones.
     pub zone_open: bool,
-    /// GPU model, normalised.
+    /// GPU model, normalised; empty when nobody asks.
     pub model: String,
     /// Labels, only those that some class asks about.
     pub labels: Vec<(&'a str, &'a str)>,
@@ -33,13 +33,27 @@ pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 /// Kubernetes' label for the node itself: each node is a domain of its own, whatever the label says.
 pub(super) const HOST: &str = "kubernetes.io/hostname";
 
-/// Labels that some class, or some work that runs, asks about: those of rules about labels, and topologies.
-pub(super) fn keys(input: &PlanInput) -> BTreeSet<&str> {
+/// Kubernetes' label for the instance type.
+const TYPE: &str = "node.kubernetes.io/instance-type";
+
+/// What somebody asks of places: the rest is left out of them.
+#[derive(Debug, Default)]
+pub(super) struct Keys<'a> {
+    /// Labels: those of rules, and topologies.
+    labels: BTreeSet<&'a str>,
+    /// GPU models.
+    model: bool,
+}
+
+/// What some class, or some work that runs, asks about.
+pub(super) fn keys(input: &PlanInput) -> Keys<'_> {
     let mut keys: BTreeSet<&str> = BTreeSet::new();
+    let mut model = false;
     let kept = input.policy.headroom.iter().map(|h| &h.constraints);
     let asked = input.learnt.asked.kinds.iter().map(|k| &k.constraints);
     let waiting = input.classes.iter().map(|c| &c.constraints);
     for c in waiting.chain(kept).chain(asked) {
+        model |= !c.gpu_model.is_empty();
         let rules = c.requirements.iter().chain(c.any_of.iter().flatten());
         let wishes = c.preferred.iter().flat_map(|p| &p.requirements);
         keys.extend(rules.chain(wishes).map(|r| r.key.as_str()));
@@ -52,7 +66,20 @@ pub(super) fn keys(input: &PlanInput) -> BTreeSet<&str> {
     let running = input.nodes.iter().flat_map(|n| &n.workloads);
     let away = running.flat_map(|w| &w.anti_affinity);
     keys.extend(away.map(|n| n.topology.as_str()).filter(|key| *key != HOST));
-    keys
+    Keys {
+        labels: keys,
+        model,
+    }
+}
+
+impl Keys<'_> {
+    fn model(&self, name: &str) -> String {
+        if self.model {
+            normal_model(name)
+        } else {
+            String::new()
+        }
+    }
 }
 
 /// What of constraints looks at the node alone. Equal ones match alike.
@@ -169,13 +196,10 @@ pub(super) fn normal_model(name: &str) -> String {
 
 impl<'a> Place<'a> {
     /// The place of a node that exists. `keys` are the labels that classes ask about.
-    pub fn of_node(
-        node: &'a NodeInput,
-        pool: Option<&'a PoolInput>,
-        keys: &BTreeSet<&'a str>,
-    ) -> Self {
+    pub fn of_node(node: &'a NodeInput, pool: Option<&'a PoolInput>, keys: &Keys<'a>) -> Self {
         let site = node.site.as_ref().or(pool.map(|p| &p.site));
-        let itype = node.offering.as_ref().and_then(|id| {
+        let typed = keys.labels.contains(TYPE);
+        let itype = node.offering.as_ref().filter(|_| typed).and_then(|id| {
             pool.and_then(|p| p.offerings.iter().find(|o| o.id == *id))
                 .map(|o| o.instance_type.as_str())
         });
@@ -185,7 +209,7 @@ impl<'a> Place<'a> {
             site,
             zone,
             zone_open: false,
-            model: normal_model(&node.gpu_model),
+            model: keys.model(&node.gpu_model),
             labels: pick(
                 keys,
                 &node.labels,
@@ -200,7 +224,7 @@ impl<'a> Place<'a> {
 
     /// The place of a node that an offering would give. A group that only takes a count may give any of its types, in any
     /// of its zones: where they differ, it is not known which.
-    pub fn of(pool: &'a PoolInput, offering: &'a Offering, keys: &BTreeSet<&'a str>) -> Self {
+    pub fn of(pool: &'a PoolInput, offering: &'a Offering, keys: &Keys<'a>) -> Self {
         let mixed = pool.steering == Steering::Group;
         let differ = |get: fn(&Offering) -> &str| {
             mixed && pool.offerings.iter().any(|o| get(o) != get(offering))
@@ -217,7 +241,7 @@ impl<'a> Place<'a> {
             site: Some(&pool.site),
             zone: zone_or_site(zone, Some(pool)),
             zone_open,
-            model: normal_model(model),
+            model: keys.model(model),
             labels: pick(
                 keys,
                 &pool.labels,
@@ -298,19 +322,20 @@ fn zone_or_site<'a>(zone: &'a str, pool: Option<&'a PoolInput>) -> &'a str {
 
 /// The asked labels, with the well-known ones of Kubernetes filled in where a node does not carry them.
 fn pick<'a>(
-    keys: &BTreeSet<&'a str>,
+    keys: &Keys<'a>,
     labels: &'a BTreeMap<String, String>,
     zone: &'a str,
     site: Option<&'a SiteId>,
     instance_type: Option<&'a str>,
     host: Option<&'a str>,
 ) -> Vec<(&'a str, &'a str)> {
-    keys.iter()
+    keys.labels
+        .iter()
         .filter_map(|key| {
             let value = labels.get(*key).map(String::as_str).or(match *key {
                 ZONE => (!zone.is_empty()).then_some(zone),
                 "topology.kubernetes.io/region" => site.map(SiteId::as_str),
-                "node.kubernetes.io/instance-type" => instance_type.filter(|t| !t.is_empty()),
+                TYPE => instance_type.filter(|t| !t.is_empty()),
                 HOST => host,
                 _ => None,
             })?;

@@ -1,7 +1,7 @@
 //! What can be asked: offerings with their price, and what stops and capacity memory allow of them now. Collected once
 //! per run by `state`; changes nothing.
 
-use super::matching::Place;
+use super::matching::{Keys, Place};
 use super::size::Size;
 use super::state::{Work, intern};
 use super::supply::growth_stop;
@@ -57,7 +57,7 @@ impl Offer<'_> {
 /// All offers of all pools, in the input's order.
 pub(super) fn collect<'a>(
     work: &Work<'a>,
-    keys: &BTreeSet<&'a str>,
+    keys: &Keys<'a>,
     kind_index: &mut BTreeMap<Place<'a>, usize>,
 ) -> Vec<Offer<'a>> {
     let mut memory: BTreeMap<&OfferingId, &MemoryEntry> = BTreeMap::new();
@@ -75,17 +75,21 @@ pub(super) fn collect<'a>(
     for (&id, &p) in &work.pool_index {
         let pool = &work.input.pools[p];
         debug_assert_eq!(*id, pool.id);
+        let mut ids: Vec<&OfferingId> = pool.offerings.iter().map(|o| &o.id).collect();
+        ids.sort_unstable();
+        let pairs = ids.windows(2).filter(|w| w[0] == w[1]);
+        let twice: BTreeSet<&OfferingId> = pairs.map(|w| w[0]).collect();
         let mut seen = BTreeSet::new();
+        let mut first = true;
         let one_each = pool.steering != Steering::Group || pool.offerings.len() < 2;
         for offering in &pool.offerings {
-            if !seen.insert(&offering.id) {
+            if twice.contains(&offering.id) && !seen.insert(&offering.id) {
                 continue;
             }
             let (alloc, price) = if one_each {
                 (offering.allocatable.clone(), offering.price)
-            } else if seen.len() == 1 {
-                let (alloc, price) = smallest(pool);
-                (alloc, price)
+            } else if std::mem::take(&mut first) {
+                smallest(pool)
             } else {
                 break;
             };

@@ -5,7 +5,7 @@ use crate::model::{
     Action, Busy, Class, Cordon, LaunchId, LaunchInFlight, Lifecycle, NodeId, NodeInput, Offering,
     OfferingId, PlanInput, Planned, PoolId, PoolInput, Reason, Resources, Run, Source, Target,
 };
-use crate::planner::matching::{self, Place, selects};
+use crate::planner::matching::{self, Keys, Place, selects};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Facts<'a> {
@@ -17,7 +17,7 @@ pub(super) struct Facts<'a> {
     by_pool: BTreeMap<&'a PoolId, Vec<&'a NodeInput>>,
     offerings: BTreeMap<&'a PoolId, BTreeMap<&'a OfferingId, &'a Offering>>,
     pub launches: BTreeMap<&'a LaunchId, &'a LaunchInFlight>,
-    pub keys: BTreeSet<&'a str>,
+    pub keys: Keys<'a>,
     /// Nodes uncordoned by the plan.
     pub uncordoned: BTreeSet<&'a NodeId>,
     /// Nodes of which the report says that they are kept for demand, maybe without a run: a gang's hold.
@@ -53,10 +53,9 @@ impl<'a> Facts<'a> {
                 continue;
             }
             facts.pools.insert(&pool.id, pool);
-            let all = facts.offerings.entry(&pool.id).or_default();
-            for offering in &pool.offerings {
-                all.entry(&offering.id).or_insert(offering);
-            }
+            // The first of one id, so from the last on.
+            let all = pool.offerings.iter().rev().map(|o| (&o.id, o));
+            facts.offerings.insert(&pool.id, all.collect());
         }
         for node in &input.nodes {
             facts.nodes.entry(&node.id).or_insert(node);

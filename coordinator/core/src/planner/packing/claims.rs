@@ -2,6 +2,7 @@
 //! the holes there; and where nothing fits, an opened node becomes larger rather than that another one is opened. What
 //! type it is in the end, `right_size` decides. A tenth of a catalogue's price is the daemons of one more node.
 
+use super::open::per_unit;
 use super::tree::Want;
 use super::{Context, Kinds, Packing, may_open};
 use crate::planner::near::Site;
@@ -209,11 +210,9 @@ impl Context<'_, '_> {
         let mut best: Option<Larger> = None;
         for twins in &shelf[from..] {
             let to = &work.offers[self.twins[*twins].offers[0]];
-            let more = u128::from(to.price - have.price) << super::open::VALUE_SHIFT;
-            if best
-                .as_ref()
-                .is_some_and(|b| more / u128::from(most) >= b.per_unit)
-            {
+            let more = to.price - have.price;
+            let at_best = per_unit(more, most);
+            if best.as_ref().is_some_and(|b| Some(b.per_unit) <= at_best) {
                 break;
             }
             let alike = to.boot <= have.boot
@@ -225,7 +224,7 @@ impl Context<'_, '_> {
             let rest = to.size.minus(&used);
             let fits = work.units[class].times_with(&rest, &group.free.shares);
             let each = fits.min(most);
-            let Some(per_unit) = more.checked_div(u128::from(each)) else {
+            let Some(per_unit) = per_unit(more, each) else {
                 continue;
             };
             if best.as_ref().is_some_and(|b| per_unit >= b.per_unit) {

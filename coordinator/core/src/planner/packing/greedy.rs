@@ -1,7 +1,7 @@
 //! Greedy packing: whole nodes at the best price for what they carry, the largest unit first. Only for classes that no
 //! rule between units touches.
 
-use super::open::VALUE_SHIFT;
+use super::open::per_unit;
 use super::{Context, Packing, fits_new, may_open};
 use crate::planner::size::Free;
 
@@ -18,7 +18,7 @@ impl Context<'_, '_> {
                 .filter(|o| (!paid || o.tier == 2) && may_open(self.work, class, o))
                 .filter_map(|o| {
                     let times = fits_new(self.work, class, o);
-                    (u128::from(o.price.max(1)) << VALUE_SHIFT).checked_div(u128::from(times))
+                    per_unit(o.price, times)
                 })
                 .min()
         };

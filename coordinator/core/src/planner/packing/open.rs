@@ -2,14 +2,13 @@
 
 use super::{Context, Kinds, Packing, fits_new, may_open};
 use crate::planner::near::{Content, Takes};
-use crate::planner::offers::Offer;
 use crate::planner::size::Free;
 use crate::planner::state::{Group, Work};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Scale of a price per unit: micro-USD in 32.32 fixed point.
-pub(super) const VALUE_SHIFT: u32 = 32;
+const VALUE_SHIFT: u32 = 32;
 
 /// What classes see of a kind of place: how it is paid, who may go there, how much each likes it, its domains.
 type Sight = (u8, Vec<bool>, Vec<u32>, Vec<(Option<u32>, bool)>);
@@ -67,9 +66,15 @@ pub(super) fn twins(
     (all, shelves)
 }
 
-/// A node's price, scaled.
-fn price(offer: &Offer<'_>) -> u128 {
-    u128::from(offer.price.max(1)) << VALUE_SHIFT
+/// A node's price by so many units, scaled; none without units.
+pub(super) fn per_unit(price: u64, units: u32) -> Option<u128> {
+    let (price, units) = (price.max(1), u64::from(units));
+    // Almost always small enough for the fast division.
+    if price >> (64 - VALUE_SHIFT) == 0 {
+        (price << VALUE_SHIFT).checked_div(units).map(u128::from)
+    } else {
+        (u128::from(price) << VALUE_SHIFT).checked_div(u128::from(units))
+    }
 }
 
 /// Tier, price per unit, preference, rank, price, order: less is better.
@@ -159,15 +164,15 @@ impl Context<'_, '_> {
             let twins = &self.twins[*at];
             let offer = &self.work.offers[twins.offers[0]];
             // They become dearer, and no node takes more units than `most`.
-            let at_best = price(offer) / u128::from(most.max(1));
-            if least.is_some_and(|(have, ..)| have < at_best) {
+            let at_best = per_unit(offer.price, most);
+            if least.is_some_and(|(have, ..)| Some(have) < at_best) {
                 break;
             }
             if !may_open(self.work, class, offer) {
                 continue;
             }
             let units = fits_new(self.work, class, offer).min(most);
-            let Some(per_unit) = price(offer).checked_div(u128::from(units)) else {
+            let Some(per_unit) = per_unit(offer.price, units) else {
                 continue;
             };
             if least.is_some_and(|(have, ..)| have < per_unit) {
@@ -211,7 +216,7 @@ impl Context<'_, '_> {
             };
             let offer = &work.offers[first];
             let (each, total) = takes.with(fits_new(work, class, offer));
-            let Some(per_unit) = price(offer).checked_div(u128::from(each)) else {
+            let Some(per_unit) = per_unit(offer.price, each) else {
                 continue;
             };
             let near = p.tally.wish(&work.near, class, kind, &Content::EMPTY);

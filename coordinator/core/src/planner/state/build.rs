@@ -5,7 +5,7 @@ use super::{PoolCount, Work, intern, order_by_index, partial};
 use crate::model::{Busy, Cordon, Lifecycle, Mode, PlanInput, Reason};
 use crate::planner::choose::Choose;
 use crate::planner::ledger::{self, Ledger};
-use crate::planner::matching::{self, NodeRules, Place};
+use crate::planner::matching::{self, Keys, NodeRules, Place};
 use crate::planner::near::{self, Content, Near, Tally};
 use crate::planner::offers::{self, Offer};
 use crate::planner::size::{Free, Names};
@@ -114,7 +114,7 @@ impl<'a> Work<'a> {
         work
     }
 
-    fn add_nodes(&mut self, keys: &BTreeSet<&'a str>, kind_index: &mut BTreeMap<Place<'a>, usize>) {
+    fn add_nodes(&mut self, keys: &Keys<'a>, kind_index: &mut BTreeMap<Place<'a>, usize>) {
         let mut seen = BTreeSet::new();
         for (i, node) in self.input.nodes.iter().enumerate() {
             let at = node
@@ -188,11 +188,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn add_launches(
-        &mut self,
-        keys: &BTreeSet<&'a str>,
-        kind_index: &mut BTreeMap<Place<'a>, usize>,
-    ) {
+    fn add_launches(&mut self, keys: &Keys<'a>, kind_index: &mut BTreeMap<Place<'a>, usize>) {
         let mut seen = BTreeSet::new();
         let mut left = offers::MAX_NODES;
         for (i, launch) in self.input.launches.iter().enumerate() {
