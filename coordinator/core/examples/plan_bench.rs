@@ -13,6 +13,8 @@ mod estimator;
 mod fleet;
 #[path = "plan_bench/mix.rs"]
 mod mix;
+#[path = "plan_bench/queues.rs"]
+mod queues;
 #[path = "plan_bench/rules.rs"]
 mod rules;
 #[path = "plan_bench/shapes.rs"]
@@ -21,6 +23,7 @@ mod shapes;
 use drover_core::model::{PlanInput, Planned};
 use drover_core::planner;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -30,11 +33,16 @@ type Looked = Result<Vec<(&'static str, f64, &'static str)>, String>;
 /// One workload.
 struct Case {
     name: String,
-    input: PlanInput,
+    /// Makes the input; outside of what is timed.
+    make: Box<dyn Fn() -> PlanInput>,
     /// Looks at the plan before it is timed.
     look: fn(&PlanInput, &Planned) -> Looked,
     /// Most milliseconds, when this is the workload that the budget names.
     target_ms: Option<f64>,
+    /// Most megabytes of the process with this workload alone, when the budget names it.
+    target_mb: Option<f64>,
+    /// Cases before it, by name, that it is compared with: most percent of their time.
+    against: Vec<(String, f64)>,
 }
 
 #[derive(Serialize)]
@@ -54,10 +62,12 @@ fn main() -> std::process::ExitCode {
     let cases = mix::cases()
         .into_iter()
         .chain([estimator::case()])
+        .chain(queues::cases())
         .chain(fleet::cases());
+    let mut medians = BTreeMap::new();
     let part = std::env::args().nth(2).unwrap_or_default();
     for case in cases.filter(|case| case.name.contains(&part)) {
-        if let Err(why) = measure(&case, repeats.max(1)) {
+        if let Err(why) = measure(&case, repeats.max(1), &mut medians) {
             eprintln!("plan_bench: {}: {why}", case.name);
             return std::process::ExitCode::FAILURE;
         }
@@ -65,14 +75,17 @@ fn main() -> std::process::ExitCode {
     std::process::ExitCode::SUCCESS
 }
 
-fn measure(case: &Case, repeats: usize) -> Result<(), String> {
+fn measure(case: &Case, repeats: usize, medians: &mut BTreeMap<String, f64>) -> Result<(), String> {
+    forget_peak();
+    let input = (case.make)();
     let begin = Instant::now();
-    let planned = planner::plan(&case.input);
+    let planned = planner::plan(&input);
+    let peak = peak_mb()?;
     let rounds = rounds(begin.elapsed());
     if !planned.report.dropped.is_empty() {
         return Err(format!("the check dropped {:?}", planned.report.dropped[0]));
     }
-    let more = (case.look)(&case.input, &planned)?;
+    let more = (case.look)(&input, &planned)?;
     let bytes = planner::to_bytes(&planned);
     drop(planned);
 
@@ -80,10 +93,10 @@ fn measure(case: &Case, repeats: usize) -> Result<(), String> {
     for _ in 0..repeats {
         let begin = core_ms()?;
         for _ in 0..rounds {
-            black_box(planner::plan(black_box(&case.input)));
+            black_box(planner::plan(black_box(&input)));
         }
         times_ms.push((core_ms()? - begin) / f64::from(rounds));
-        if planner::to_bytes(&planner::plan(&case.input)) != bytes {
+        if planner::to_bytes(&planner::plan(&input)) != bytes {
             return Err("the same input gave another plan".to_owned());
         }
     }
@@ -92,10 +105,47 @@ fn measure(case: &Case, repeats: usize) -> Result<(), String> {
     say(&case.name, "median", median, "ms", case.target_ms);
     say(&case.name, "least", times_ms[0], "ms", None);
     say(&case.name, "most", times_ms[times_ms.len() - 1], "ms", None);
+    say(
+        &case.name,
+        "peak memory, input and plan",
+        peak,
+        "MB",
+        case.target_mb,
+    );
+    for (other, target) in &case.against {
+        if let Some(before) = medians.get(other) {
+            let what = format!("time, of that of {other}");
+            say(
+                &case.name,
+                &what,
+                median / before * 100.0,
+                "%",
+                Some(*target),
+            );
+        }
+    }
+    medians.insert(case.name.clone(), median);
     for (what, value, unit) in more {
         say(&case.name, what, value, unit, None);
     }
     Ok(())
+}
+
+/// The kernel's record of the most memory begins anew, where it lets us.
+fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Most megabytes of memory that the process has had since.
+fn peak_mb() -> Result<f64, String> {
+    let path = "/proc/self/status";
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib: f64 = kib
+        .and_then(|kib| kib.parse().ok())
+        .ok_or_else(|| format!("{path}: no VmHWM"))?;
+    Ok(kib / 1024.0)
 }
 
 /// Plans per sample: the kernel counts core time in steps of some milliseconds, so a sample takes 100 ms or more.

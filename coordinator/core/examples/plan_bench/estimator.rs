@@ -15,6 +15,17 @@ fn with_pods(mut size: Resources, pods: u64) -> Resources {
 
 /// The whole benchmark, with its old node of another zone that nothing is packed on.
 pub(crate) fn case() -> Case {
+    Case {
+        name: "estimator, 50,000 + 1,000 pods".to_owned(),
+        make: Box::new(input),
+        look,
+        target_ms: Some(10.0),
+        target_mb: None,
+        against: Vec::new(),
+    }
+}
+
+fn input() -> PlanInput {
     let mut input = empty();
     let mut group = pool("template", "site", 3_000, 0);
     let node = with_pods(size(1_000, 5_000 << 20, 0), 100);
@@ -36,12 +47,7 @@ pub(crate) fn case() -> Case {
     input
         .classes
         .push(class("small", 50_000, with_pods(size(50, 100, 0), 1)));
-    Case {
-        name: "estimator, 50,000 + 1,000 pods".to_owned(),
-        input,
-        look,
-        target_ms: Some(10.0),
-    }
+    input
 }
 
 /// In no pool and under somebody's cordon: there the estimator is told not to pack on it.

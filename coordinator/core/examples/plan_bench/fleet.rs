@@ -26,21 +26,27 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case {
             name: quiet,
-            input: fleet(),
+            make: Box::new(fleet),
             look: look_quiet,
             target_ms: None,
+            target_mb: None,
+            against: Vec::new(),
         },
         Case {
             name: gangs,
-            input: with_gangs(fleet()),
+            make: Box::new(|| with_gangs(fleet())),
             look: look_gangs,
             target_ms: Some(250.0),
+            target_mb: Some(300.0),
+            against: Vec::new(),
         },
         Case {
             name: short,
-            input: without_growth(with_gangs(fleet())),
+            make: Box::new(|| without_growth(with_gangs(fleet()))),
             look: look_gangs,
             target_ms: None,
+            target_mb: None,
+            against: Vec::new(),
         },
     ]
 }

@@ -42,14 +42,19 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn case(pods: u32, target_ms: Option<f64>) -> Case {
-    let mut input = empty();
-    input.pools.push(catalogue());
-    input.classes = classes(pods);
+    let make = move || {
+        let mut input = empty();
+        input.pools.push(catalogue());
+        input.classes = classes(pods);
+        input
+    };
     Case {
         name: format!("karpenter mix, {pods} pods"),
-        input,
+        make: Box::new(make),
         look,
         target_ms,
+        target_mb: None,
+        against: Vec::new(),
     }
 }
 
@@ -132,7 +137,7 @@ fn rule(class: &mut Class, family: Family, own: &str, other: &str) {
 
 /// Type i: i+1 cores, 2(i+1) GiB, 10(i+1) pods; 100 m and 10 MiB reserved; spot in two zones, on demand in three, all at
 /// 0.1 USD per core and 0.1 USD per 10^9 bytes.
-fn catalogue() -> drover_core::model::PoolInput {
+pub(crate) fn catalogue() -> drover_core::model::PoolInput {
     let mut pool = pool("default", "site", u32::MAX, 0);
     for i in 1..=TYPES {
         let bytes = 2 * i * 1_024 * MIB;
