@@ -11,6 +11,7 @@ mod near;
 mod removals;
 mod runs;
 mod standing;
+mod taken;
 
 use crate::model::{
     Action, ClassOutcome, Dropped, Lifecycle, NodeId, NodeOutcome, PlanInput, Planned, PoolOutcome,

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (i, run) in facts.planned.plan.runs.iter().enumerate() {
-        let (Some(class), Some((_, offering))) = (facts.class(run), new(facts, run)) else {
+        let hurried = facts.class(run).filter(|c| c.deadline.is_some());
+        let Some((class, (_, offering))) = hurried.zip(new(facts, run)) else {
             continue;
         };
         let ready = facts.input.now.after(offering.boot);

@@ -5,7 +5,7 @@
 use super::actions::Verdict;
 use super::facts::Facts;
 use super::names;
-use super::runs::{Room, share};
+use super::taken::{Room, share};
 use crate::model::{Mode, NodeInput, Resources, Run, Stop};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! What the check knows: the input by id and the plan's runs by target. Built anew for every look.
 
-use super::runs::share;
+use super::taken::share;
 use crate::model::{
     Action, Busy, Class, Cordon, LaunchId, LaunchInFlight, Lifecycle, NodeId, NodeInput, Offering,
     OfferingId, PlanInput, Planned, PoolId, PoolInput, Reason, Resources, Run, Source, Target,

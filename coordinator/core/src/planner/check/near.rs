@@ -6,6 +6,7 @@
 //! skew at every step. Hosts are born when the first run goes to them.
 
 use super::facts::Facts;
+use super::taken::Taken;
 use crate::model::{Class, HostPort, Lifecycle, Near, Run, Selector, Source, Spread, Target};
 use crate::planner::matching::{HOST, Place, ports_conflict, selects, words};
 use std::collections::{BTreeMap, BTreeSet};
@@ -317,18 +318,13 @@ impl<'f, 'a> Replay<'f, 'a> {
     }
 
     /// Places a run; why not, if a rule forbids it.
-    pub fn place(&mut self, run: &Run, class: &'a Class, place: &Place<'a>) -> Result<(), String> {
+    pub fn place(&mut self, run: &Run, class: &'a Class, to: &mut Taken<'a>) -> Result<(), String> {
         if self.index.is_empty() && class.constraints.host_ports.is_empty() {
             return Ok(());
         }
-        let host = match self.by_target.get(&run.target) {
-            Some(host) => *host,
-            None => {
-                let host = self.host(place.clone(), false);
-                self.by_target.insert(run.target.clone(), host);
-                host
-            }
-        };
+        let known = to.host.or_else(|| self.by_target.get(&run.target).copied());
+        let host = known.unwrap_or_else(|| self.host(Place::clone(&to.place), false));
+        to.host = Some(host);
         let asks = self.asks(run.class);
         self.may(run.count, class, &asks, host)?;
         self.add(run.class, run.count, host);
