@@ -75,10 +75,11 @@ pub fn violations(input: &PlanInput, planned: &Planned) -> Vec<Violation> {
 #[must_use]
 pub fn check(input: &PlanInput, mut planned: Planned) -> Planned {
     let mut reasons: BTreeMap<u32, Reason> = BTreeMap::new();
-    // Each round removes at least one action or run, or ends.
+    // Each round removes at least one action or run, or ends. Of a class that is at fault again and again twice as many
+    // runs go each time, so that there are few rounds, however many runs there are.
     let rounds = planned.plan.actions.len() + planned.plan.runs.len() + 2;
     let mut changed = false;
-    for _ in 0..rounds {
+    for round in 0..rounds {
         let found = violations(input, &planned);
         if found.is_empty() {
             break;
@@ -96,6 +97,8 @@ pub fn check(input: &PlanInput, mut planned: Planned) -> Planned {
             break;
         }
         changed = true;
+        let more = (1_usize << round.min(40)) - 1;
+        with_those_before(&planned.plan.runs, &mut bad_runs, more);
         drop_bad(&mut planned, &bad_actions, &bad_runs, &mut reasons);
     }
     if changed {
@@ -103,6 +106,28 @@ pub fn check(input: &PlanInput, mut planned: Planned) -> Planned {
     }
     complete(input, &mut planned);
     planned
+}
+
+/// Adds, for each class, so many of its runs before the first that is at fault.
+fn with_those_before<'v>(runs: &[Run], bad: &mut BTreeMap<usize, &'v Violation>, more: usize) {
+    let mut first: BTreeMap<u32, (usize, &'v Violation)> = BTreeMap::new();
+    for (at, violation) in bad.iter() {
+        if let Some(run) = runs.get(*at) {
+            first.entry(run.class).or_insert((*at, violation));
+        }
+    }
+    let mut left: BTreeMap<u32, usize> = first.keys().map(|class| (*class, more)).collect();
+    for (at, run) in runs.iter().enumerate().rev() {
+        let (Some((end, violation)), Some(left)) =
+            (first.get(&run.class), left.get_mut(&run.class))
+        else {
+            continue;
+        };
+        if at < *end && *left > 0 {
+            *left -= 1;
+            bad.insert(at, violation);
+        }
+    }
 }
 
 fn drop_bad(

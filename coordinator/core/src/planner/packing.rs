@@ -281,7 +281,7 @@ impl<'w, 'a> Context<'w, 'a> {
         let class = self.order[i];
         let before = p.left[i];
         let placed = |p: &Packing| before - p.left[i];
-        // Each new host allows more on those before.
+        // New hosts one by one: one more may allow more on those before.
         let (by_host, _) = self.work.near.levels(class);
         self.fill(p, i, kinds, most);
         // Where it likes one place more the fewer are there, a few nodes at a time.
@@ -292,10 +292,12 @@ impl<'w, 'a> Context<'w, 'a> {
         };
         while p.left[i] > 0 && placed(p) < most {
             let left = most - placed(p);
+            let widens =
+                by_host && (p.may_enlarge || p.tally.host_may_widen(&self.work.near, class));
             if self.open_best(p, i, kinds, left, if by_host { 1 } else { few }) == 0 {
                 break;
             }
-            if by_host {
+            if widens {
                 self.fill(p, i, kinds, most - placed(p));
             }
         }

@@ -16,7 +16,7 @@ mod surplus;
 pub(super) use keep::kept_for;
 
 use super::state::Work;
-use super::supply::{Bin, Tier, can_uncordon, is_present};
+use super::supply::{Bin, Tier, is_present};
 use crate::model::{Cordon, Emptying, Lifecycle, NodeInput, Reason};
 use budget::Room;
 use elsewhere::Elsewhere;
@@ -146,7 +146,7 @@ impl Standing {
     fn of(work: &Work<'_>, p: usize) -> Self {
         let (mut staying, mut idle, mut taken_back) = (0, 0, 0);
         for (i, node) in nodes_of(work, p) {
-            let back = can_uncordon(node) && keep::is_used(work, i);
+            let back = keep::is_taken_back(work, i);
             if back && (node.drain.is_some() || node.lifecycle != Lifecycle::Ready) {
                 taken_back += 1;
             }
@@ -181,7 +181,7 @@ impl Standing {
 
 /// Free for anything: what counts as spare.
 fn is_spare(work: &Work<'_>, node: usize) -> bool {
-    let back = can_uncordon(&work.input.nodes[node]) && keep::is_used(work, node);
+    let back = keep::is_taken_back(work, node);
     bin_of(work, node).is_some_and(|b| {
         b.idle && b.placed.is_empty() && b.held.is_empty() && (b.tier == Tier::Ready || back)
     })

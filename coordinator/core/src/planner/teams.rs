@@ -9,7 +9,7 @@ use super::packing::Packing;
 use super::state::Work;
 use super::supply::{At, Bin};
 use crate::model::{Budget, MicroUsd, PlanInput, Reason, Resources, Source};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rounds of packing at most: each asks for less, the last for what is surely within the limits.
 const ROUNDS: u32 = 4;
@@ -201,16 +201,15 @@ impl<'a> Work<'a> {
 
     /// What the new units of a class in a packing use.
     pub fn share_of_packing(&self, class: usize, packing: &Packing) -> Use {
-        let sum = |groups: &[super::state::Group]| {
-            groups.iter().fold(Use::default(), |sum, g| {
-                let units = g.units(class);
-                if units == 0 {
-                    return sum;
-                }
-                sum.plus(self.share_of_new(class, g.offer).times(units))
-            })
+        let of = |sum: Use, g: &super::state::Group| match g.units(class) {
+            0 => sum,
+            units => sum.plus(self.share_of_new(class, g.offer).times(units)),
         };
-        let (all, old) = (sum(&packing.groups), sum(&self.groups));
+        let all = packing.groups.iter().fold(Use::default(), of);
+        // The packing has not all open nodes: only those it has are subtracted.
+        let origins: BTreeSet<usize> = packing.groups.iter().filter_map(|g| g.origin).collect();
+        let old = origins.iter().filter_map(|g| self.groups.get(*g));
+        let old = old.fold(Use::default(), of);
         Use {
             cost: all.cost.saturating_sub(old.cost),
             milli: all.milli.saturating_sub(old.milli),

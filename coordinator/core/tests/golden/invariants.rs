@@ -4,7 +4,7 @@ use crate::fleet;
 use drover_core::model::{
     Action, Anticipate, Busy, Cordon, Demanded, DrainInfo, Emptying, FailureKind, Gang, Lifecycle,
     Locality, MemoryEntry, MicroUsd, Millis, NodeInput, Plan, PlanInput, Planned, PoolId, Reason,
-    Run, Stop, Target, UnixMs,
+    Run, Selector, Spread, Stop, Target, UnixMs,
 };
 use drover_core::planner;
 
@@ -607,6 +607,45 @@ fn i13_idle_needs_witnesses() {
         planned.report.nodes[at].reason,
         Reason::WitnessMissing { .. }
     ));
+}
+
+/// A class that is spread unevenly by hundreds of runs: few looks, and what has nothing to do with it goes on.
+#[test]
+fn many_runs_at_fault_go_in_few_rounds() {
+    let mut input = fleet::default_fleet();
+    for n in 0..600 {
+        idle(&mut input, &format!("a-{n:03}"), "g5", 1);
+    }
+    idle(&mut input, "b", "g5w", 1);
+    let mut spread = fleet::class("spread", 600, fleet::size(0, 0, 1));
+    spread.constraints.spread.push(Spread {
+        topology: "topology.kubernetes.io/zone".to_owned(),
+        select: Selector::default(),
+        max_skew: 3,
+        min_domains: 0,
+        hard: true,
+    });
+    let other = fleet::class("other", 1, fleet::size(0, 0, 1));
+    input.classes = vec![spread, other];
+    let on = |class, node: String| Run {
+        class,
+        target: Target::Node(node.as_str().into()),
+        count: 1,
+    };
+    let mut runs: Vec<Run> = (0..600).map(|n| on(0, format!("a-{n:03}"))).collect();
+    runs.push(on(1, "b".to_owned()));
+    let got = checked(&input, Vec::new(), runs);
+    let of = |class| got.plan.runs.iter().filter(move |r| r.class == class);
+    assert_eq!(
+        of(0).count(),
+        0,
+        "dropped one by one, three would be left after 597 looks"
+    );
+    assert_eq!(of(1).count(), 1);
+    assert_eq!(got.report.classes[1].unplaced, 0);
+    assert!(planner::violations(&input, &got).is_empty());
+    let why = &got.report.classes[0].reasons[0];
+    assert!(matches!(why, Reason::CheckDropped { invariant, .. } if invariant == "I5 mine_only"));
 }
 
 /// SC-50: 20 idle nodes, a tenth at once, each batch gone before the next cycle.

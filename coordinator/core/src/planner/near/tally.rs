@@ -323,6 +323,18 @@ impl Tally {
         wishes.map(weigh).fold(0, i64::saturating_add)
     }
 
+    /// One more host may allow more units of the class on the others: there are fewer hosts than a spread wants. Else a
+    /// new host can only lower the least count, and what was full before stays so. Affinity: always.
+    pub fn host_may_widen(&self, near: &Near, class: usize) -> bool {
+        let rules = near.of(class);
+        let few = |even: &super::Even| {
+            let hosts = self.hosts.get(even.eligible).into_iter().flatten();
+            near.is_host(even.counter)
+                && hosts.fold(0_u32, |sum, n| sum.saturating_add(*n)) < even.min_domains
+        };
+        !rules.needs.is_empty() || rules.spreads.iter().any(few)
+    }
+
     /// The least count of all hosts of a slot.
     pub fn least_host(&self, slot: usize) -> u32 {
         let least = self.hosts[slot].iter().position(|n| *n > 0);

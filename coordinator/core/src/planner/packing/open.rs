@@ -117,7 +117,9 @@ impl Context<'_, '_> {
         let Some(choice) = self.cheapest(p, i, kinds) else {
             return 0;
         };
-        if p.may_enlarge {
+        // Who takes a whole node takes no node that carries others.
+        let whole = self.work.input.classes[self.order[i]].whole_node;
+        if p.may_enlarge && !whole {
             let units = self.enlarge(p, i, kinds, cap, choice.per_unit);
             if units > 0 {
                 return units;

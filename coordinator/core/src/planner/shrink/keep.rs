@@ -5,7 +5,7 @@
 use super::super::anticipate;
 use super::super::gangs;
 use super::super::state::Work;
-use super::super::supply::removal_stop;
+use super::super::supply::{can_uncordon, removal_stop};
 use super::{Standing, bin_of, is_spare};
 use crate::model::{PoolInput, Reason};
 
@@ -42,6 +42,14 @@ pub(super) fn is_used(work: &Work<'_>, node: usize) -> bool {
     work.kept_standing.contains(&node)
         || work.kept_free.contains_key(&node)
         || bin_of(work, node).is_some_and(|b| !b.placed.is_empty() || !b.held.is_empty())
+}
+
+/// The plan takes our cordon on it back. One that is only held for a gang keeps its cordon until the gang is whole.
+pub(super) fn is_taken_back(work: &Work<'_>, node: usize) -> bool {
+    can_uncordon(&work.input.nodes[node])
+        && (work.kept_standing.contains(&node)
+            || work.kept_free.contains_key(&node)
+            || bin_of(work, node).is_some_and(|b| !b.placed.is_empty()))
 }
 
 /// What a used node is kept for.
