@@ -209,6 +209,15 @@ impl Packing {
         true
     }
 
+    /// What it placed after step `since` comes so many steps later: others were placed in between.
+    pub fn delay(&mut self, since: u32, steps: u32) {
+        let placed = self.groups.iter_mut().flat_map(|g| &mut g.placed);
+        for put in placed.filter(|put| put.step > since) {
+            put.step += steps;
+        }
+        self.step += steps;
+    }
+
     /// Groups that this attempt opened.
     pub fn opened_groups(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter().filter(|g| g.origin.is_none())

@@ -582,6 +582,24 @@ fn i12_cheapest_first() {
     );
 }
 
+/// A unit without GPUs may fill a hole of a new node that others need, though a node that could leave has room; a new
+/// node with GPUs is not bought for it alone.
+#[test]
+fn i12_a_hole_is_not_bought() {
+    let mut input = fleet::default_fleet();
+    let small = fleet::class("small", 1, fleet::size(1, 1, 0));
+    input.classes = vec![small, fleet::class("job", 1, fleet::size(1, 1, 8))];
+    idle(&mut input, "g5-1", "g5", 1);
+    let alone = launch(&input, "p4", 1, 1);
+    drops(&input, alone.clone(), one_each(1), "I12 cheapest_first");
+    let mut both = one_each(1);
+    both.push(Run {
+        class: 1,
+        ..both[0].clone()
+    });
+    keeps(&input, alone, both);
+}
+
 #[test]
 fn i13_idle_needs_witnesses() {
     let mut input = fleet::default_fleet();

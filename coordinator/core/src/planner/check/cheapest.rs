@@ -5,7 +5,7 @@
 use super::actions::Verdict;
 use super::facts::Facts;
 use super::names;
-use super::taken::{Room, share};
+use super::taken::Room;
 use crate::model::{Mode, NodeInput, Resources, Run, Stop};
 use std::collections::BTreeSet;
 
@@ -24,25 +24,13 @@ impl<'a> Rooms<'a> {
             } else {
                 facts.room(node)
             };
-            let Some((mut room, mut shares)) = room.filter(|_| !facts.held.contains(&node.id))
-            else {
+            let Some(mut room) = room.filter(|_| !facts.held.contains(&node.id)) else {
                 continue;
             };
             let runs = facts.on_node.get(&node.id).cloned().unwrap_or_default();
-            for run in &runs {
-                match facts.class(run) {
-                    Some(other) if other.whole_node => room = Resources::default(),
-                    Some(other) => {
-                        room = room.minus(&other.unit.scaled(run.count));
-                        for _ in 0..run.count {
-                            share(&mut room, &mut shares, other.unit.gpu_milli);
-                        }
-                    }
-                    None => {}
-                }
-            }
-            if !room.is_zero() || !shares.is_empty() {
-                all.push((node, (room, shares), runs));
+            facts.take_runs(node, &mut room);
+            if !room.0.is_zero() || !room.1.is_empty() {
+                all.push((node, room, runs));
             }
         }
         Self { all }
@@ -73,6 +61,8 @@ impl<'a> Rooms<'a> {
                 gpu_milli: 0,
                 ..class.unit.clone()
             };
+            // A node without GPUs is bought for it, or it fills a hole of a node that others with GPUs need.
+            let spared = class.unit.gpus == 0 && (plain || (milli == 0 && rides(facts, index, at)));
             let left = |(node, (room, shares), runs): &&(&NodeInput, Room, Vec<&Run>)| {
                 let mine = runs.iter().filter(|r| r.class == at);
                 let here: u32 = mine.map(|r| r.count).sum();
@@ -80,7 +70,7 @@ impl<'a> Rooms<'a> {
                 let part = milli == 0 || room.gpus > 0 || shares.iter().any(|s| *s >= milli);
                 part && beside.fits(room)
                     && (most == 0 || here < most)
-                    && !(plain && class.unit.gpus == 0 && is_dear(facts, node))
+                    && !(spared && is_dear(facts, node))
                     && facts.node_place(node).allows(&class.constraints)
             };
             if let Some((node, ..)) = self.all.iter().find(left) {
@@ -90,6 +80,16 @@ impl<'a> Rooms<'a> {
         }
         Ok(())
     }
+}
+
+/// Wherever the action carries units of the class, units with GPUs are on the same node.
+fn rides(facts: &Facts<'_>, index: u32, class: u32) -> bool {
+    let gpus = |run: &&Run| {
+        let unit = facts.class(run).map(|c| &c.unit);
+        unit.is_some_and(|u| u.gpus > 0 || u.gpu_milli > 0)
+    };
+    let mut nodes = facts.on_new.range((index, 0)..=(index, u32::MAX));
+    nodes.all(|(_, runs)| runs.iter().all(|r| r.class != class) || runs.iter().any(gpus))
 }
 
 /// It has GPUs, costs by the hour and could leave.

@@ -1,6 +1,6 @@
 //! What the check knows: the input by id and the plan's runs by target. Built anew for every look.
 
-use super::taken::share;
+use super::taken::{Room, share};
 use crate::model::{
     Action, Busy, Class, Cordon, LaunchId, LaunchInFlight, Lifecycle, NodeId, NodeInput, Offering,
     OfferingId, PlanInput, Planned, PoolId, PoolInput, Reason, Resources, Run, Source, Target,
@@ -114,7 +114,7 @@ impl<'a> Facts<'a> {
 
     /// Room on an existing node before the plan's runs, and the free parts of its shared GPUs; none when it supplies
     /// nothing.
-    pub fn room(&self, node: &'a NodeInput) -> Option<(Resources, Vec<u32>)> {
+    pub fn room(&self, node: &'a NodeInput) -> Option<Room> {
         let pool = self.pool_of(node);
         let sound = !node.unreachable && node.faulty.is_none();
         let size = match node.lifecycle {
@@ -142,6 +142,25 @@ impl<'a> Facts<'a> {
             }
         }
         Some((room, shares))
+    }
+
+    /// Takes the plan's runs on an existing node off its room.
+    pub fn take_runs(&self, node: &NodeInput, (room, shares): &mut Room) {
+        for run in self.on_node.get(&node.id).into_iter().flatten() {
+            match self.class(run) {
+                Some(class) if class.whole_node => {
+                    *room = Resources::default();
+                    shares.clear();
+                }
+                Some(class) => {
+                    *room = room.minus(&class.unit.scaled(run.count));
+                    for _ in 0..run.count {
+                        share(room, shares, class.unit.gpu_milli);
+                    }
+                }
+                None => {}
+            }
+        }
     }
 
     /// Rules between units may keep units of the class off a node on which they would fit.

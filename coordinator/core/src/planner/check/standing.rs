@@ -4,6 +4,7 @@
 use super::actions::{Ask, ensure};
 use super::facts::Facts;
 use super::names;
+use super::taken::{Room, share};
 use crate::model::{
     Action, Busy, Cordon, Headroom, Lifecycle, NodeInput, PoolInput, Reason, Resources, Run, Target,
 };
@@ -132,19 +133,30 @@ fn room(facts: &Facts<'_>, headroom: &Headroom) -> u64 {
         .filter(|n| n.lifecycle == Lifecycle::Ready && !facts.held.contains(&n.id));
     supply
         .filter_map(|node| {
-            let (mut room, _) = facts.room(node)?;
-            for run in facts.on_node.get(&node.id).into_iter().flatten() {
-                match facts.class(run) {
-                    Some(class) if class.whole_node => room = Resources::default(),
-                    Some(class) => room = room.minus(&class.unit.scaled(run.count)),
-                    None => {}
-                }
-            }
-            let units = headroom.unit.times(&room).min(most);
+            let mut room = facts.room(node)?;
+            facts.take_runs(node, &mut room);
+            let units = units(&headroom.unit, room, most.min(headroom.count));
             let may = units > 0 && facts.node_place(node).allows(&headroom.constraints);
             may.then_some(u64::from(units))
         })
         .sum()
+}
+
+/// Units that fit there, at most so many.
+fn units(unit: &Resources, (mut room, mut shares): Room, most: u32) -> u32 {
+    let beside = Resources {
+        gpu_milli: 0,
+        ..unit.clone()
+    };
+    if unit.gpu_milli == 0 {
+        return beside.times(&room).min(most);
+    }
+    let mut fit = 0;
+    while fit < most && beside.fits(&room) && share(&mut room, &mut shares, unit.gpu_milli) {
+        room = room.minus(&beside);
+        fit += 1;
+    }
+    fit
 }
 
 /// Asked for a request whose gang has a part and is not whole, at most a node for each unit of its minimum.

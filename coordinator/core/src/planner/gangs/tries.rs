@@ -82,13 +82,16 @@ pub(super) fn too_dear(work: &Work<'_>, class: usize, t: &Try) -> Option<Reason>
 
 /// Takes it; returns where.
 pub(super) fn apply(work: &mut Work<'_>, round: &mut Round<'_>, class: usize, t: Try) -> Domain {
+    // The packing was made for what is there after those that fit.
+    let since = work.step;
     for (b, n) in &t.fits {
         work.take(class, *b, *n, false);
         round.log.took(*b);
     }
     work.forget_full(t.fits.len());
     work.open[class] -= t.fitted;
-    if let Some(packing) = t.packing {
+    if let Some(mut packing) = t.packing {
+        packing.delay(since, work.step - since);
         let rest = work.open[class];
         for group in packing.groups.iter().filter(|g| g.units(class) > 0) {
             round.log.grew(group.offer);
