@@ -118,16 +118,16 @@ fn run(case: &Case, name: &str, cluster: &Cluster, seeds: u64) {
             });
         }
     });
-    let left: Vec<f64> = found
+    let filled: Vec<place::Filled> = found
         .into_inner()
         .expect("no panics")
         .into_iter()
         .flatten()
         .collect();
-    for (seed, left) in left.iter().enumerate() {
+    for (seed, filled) in filled.iter().enumerate() {
         print(Figure {
             case: format!("{name}, seed {seed}"),
-            value: *left,
+            value: filled.left,
             unit: "GPUs",
             target: None,
         });
@@ -140,9 +140,15 @@ fn run(case: &Case, name: &str, cluster: &Cluster, seeds: u64) {
     };
     print(Figure {
         case: format!("{name}, mean of {seeds} seeds{published}"),
-        value: left.iter().sum::<f64>() / seeds as f64,
+        value: filled.iter().map(|f| f.left).sum::<f64>() / seeds as f64,
         unit: "GPUs",
         target,
+    });
+    print(Figure {
+        case: format!("{name}, dropped of pods with 8 GPUs, mean of {seeds} seeds"),
+        value: filled.iter().map(|f| f.large_dropped).sum::<f64>() / seeds as f64,
+        unit: "GPUs",
+        target: None,
     });
 }
 

@@ -36,12 +36,21 @@ const NOW: UnixMs = UnixMs(1_767_225_600_000);
 const MODEL: &str = "gpu-model";
 const MIB: u64 = 1 << 20;
 
-/// GPUs that nobody has when the arrived load reaches the capacity.
-pub(crate) fn fill(cluster: &Cluster, placer: Placer, seed: u64) -> f64 {
+/// GPUs, when the arrived load reaches the capacity.
+#[derive(Clone, Copy)]
+pub(crate) struct Filled {
+    /// That nobody has.
+    pub left: f64,
+    /// That pods of eight asked for and did not get: a cluster full of crumbs leaves few GPUs and serves no large pod.
+    pub large_dropped: f64,
+}
+
+/// Places one arrival after the other.
+pub(crate) fn fill(cluster: &Cluster, placer: Placer, seed: u64) -> Filled {
     let mut dice = Dice(seed);
     let arrivals = cluster.arrivals(&mut dice);
     let mut input = input(cluster, seed);
-    let mut arrived = 0;
+    let (mut arrived, mut large_dropped) = (0, 0);
     for pod in arrivals {
         arrived += pod.load();
         let class = class(pod);
@@ -52,13 +61,18 @@ pub(crate) fn fill(cluster: &Cluster, placer: Placer, seed: u64) -> f64 {
         };
         if let Some(node) = node {
             take(&mut input.nodes[node], &class.unit);
+        } else if class.unit.gpus >= 8 {
+            large_dropped += class.unit.gpus;
         }
         if arrived >= cluster.capacity() {
             break;
         }
     }
     let left: u64 = input.nodes.iter().map(free_milli).sum();
-    left as f64 / 1_000.0
+    Filled {
+        left: left as f64 / 1_000.0,
+        large_dropped: f64::from(large_dropped),
+    }
 }
 
 fn input(cluster: &Cluster, seed: u64) -> PlanInput {

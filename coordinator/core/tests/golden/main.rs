@@ -8,6 +8,7 @@ mod redact;
 mod removals;
 mod script;
 mod seeds;
+mod shares;
 mod standoff;
 mod words;
 

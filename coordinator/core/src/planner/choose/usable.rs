@@ -32,9 +32,9 @@ struct Weigh {
     weight: u64,
     /// More than one whole GPU at once: how many.
     gang: u64,
-    /// Thousandths of a GPU per milli-CPU, and per byte.
-    by_cpu: u64,
-    by_memory: u64,
+    /// Thousandths of a GPU per milli-CPU, and per byte; none: it asks for nothing of that.
+    by_cpu: Option<u64>,
+    by_memory: Option<u64>,
 }
 
 impl Usable {
@@ -97,8 +97,10 @@ impl Usable {
         let value = whole
             .saturating_mul(self.worth[100])
             .saturating_add(parts.sum());
-        let fill = |amount: u64, by: u64| {
-            u64::try_from((u128::from(amount) * u128::from(by)) >> SHIFT).unwrap_or(u64::MAX)
+        let fill = |amount: u64, by: Option<u64>| {
+            by.map_or(u64::MAX, |by| {
+                u64::try_from((u128::from(amount) * u128::from(by)) >> SHIFT).unwrap_or(u64::MAX)
+            })
         };
         let sum = self.of_kind[kind].iter().fold(0_u64, |sum, unit| {
             let gpus = if unit.gang > 1 {
@@ -124,7 +126,7 @@ impl Usable {
 
 fn weigh(kind: &AskedKind, weight: u64) -> Weigh {
     let each = kind.weight.max(1);
-    let per = |amount: u64| (1_000_u64 << SHIFT) / amount.max(1);
+    let per = |amount: u64| (1_000_u64 << SHIFT).checked_div(amount);
     Weigh {
         weight,
         gang: u64::from(kind.gpus),
