@@ -1,7 +1,8 @@
 //! `drover simulate`: plays a trace against a config on virtual time, with the coordinator's own cycle. Asks no
-//! coordinator. `simulate generate` makes a workload.
+//! coordinator. `simulate generate` makes a workload, `simulate seeds` plays days of mishaps.
 
 mod play;
+mod seeds;
 
 use super::exit::CliError;
 use super::output::{Out, write_out};
@@ -27,6 +28,8 @@ pub struct Verb {
 enum Make {
     /// Make a workload with bursts, gangs and heavy tails from a seed.
     Generate(Generate),
+    /// Play days of small fleets with mishaps, one per seed, and say what was violated.
+    Seeds(seeds::Seeds),
 }
 
 /// Flags of `drover simulate generate`.
@@ -72,6 +75,7 @@ pub fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError> {
     let _ = globals;
     match verb.make {
         Some(Make::Generate(wishes)) => make(&wishes),
+        Some(Make::Seeds(asked)) => seeds::run(out, &asked),
         None => play::play(out, &verb.play),
     }
 }

@@ -129,16 +129,15 @@ fn asked_once(stage: &Stage, view: &FleetView, found: &mut Vec<(&'static str, St
     }
 }
 
-/// I6: who is silent is not ended. Every virtual agent that is up speaks: none may be called silent.
+/// I6: who speaks is not silent, and whose agent is silent is not ended on that alone (watched where instances end).
 fn silence(stage: &Stage, view: &FleetView, found: &mut Vec<(&'static str, String)>) {
     for node in &view.nodes {
-        let up = stage.agents.contains_key(&node.id);
-        if node.unreachable && up {
+        let speaks = stage
+            .agents
+            .get(&node.id)
+            .is_some_and(|at| !stage.is_silent(*at));
+        if node.unreachable && speaks {
             let what = format!("{} speaks and is called unreachable", node.id);
-            found.push(("I6 silence_is_not_death", what));
-        }
-        if node.unreachable && node.lifecycle == Lifecycle::Leaving && up {
-            let what = format!("{} is ended while it is silent", node.id);
             found.push(("I6 silence_is_not_death", what));
         }
     }

@@ -233,7 +233,7 @@ impl Region {
              idle_after = \"{2}m\"\nspare = {3}\n",
             self.name, self.max, self.idle_minutes, self.spare
         );
-        if self.anticipate && false {
+        if self.anticipate {
             out.push_str("anticipate = true\n");
         }
     }

@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(super) struct Play {
     /// The workload: openb, philly, JSON lines, or a CSV with a header.
-    #[arg(value_name = "TRACE", required = true)]
+    /// Not needed when the config has jobs of its own.
+    #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
     /// The one file of the simulation: [simulate], the coordinator's tables, the cloud's groups.
     #[arg(long, value_name = "FILE", required = true)]
@@ -65,12 +66,15 @@ struct Played {
 
 /// Plays everything that was asked for.
 pub(super) fn play(out: Out, asked: &Play) -> Result<(), CliError> {
-    // clap insists on both.
-    let (Some(path), Some(file)) = (&asked.trace, &asked.config) else {
-        return Err(CliError::Usage("name a TRACE and its --config".to_owned()));
+    // clap insists on it.
+    let Some(file) = &asked.config else {
+        return Err(CliError::Usage("name a --config".to_owned()));
     };
     let setup = config(file)?;
-    let trace = trace(path, &setup, asked.format.as_deref())?;
+    let trace = match &asked.trace {
+        Some(path) => trace(path, &setup, asked.format.as_deref())?,
+        None => own_jobs(file, &setup)?,
+    };
     let mut played = Vec::new();
     let alone = asked.compare.is_empty();
     for config_file in std::iter::once(file).chain(&asked.compare) {
@@ -122,6 +126,28 @@ pub(super) fn play(out: Out, asked: &Play) -> Result<(), CliError> {
         say(&format!("report: {}", page.display()));
     }
     print(out, &scores, &settings)
+}
+
+/// The jobs that stand in the config.
+fn own_jobs(file: &Path, setup: &SimConfig) -> Result<Trace, CliError> {
+    if setup.simulate.jobs.is_empty() {
+        let text = format!(
+            "name a TRACE: {} has no [[simulate.job]] of its own",
+            file.display()
+        );
+        return Err(CliError::Usage(text));
+    }
+    let name = file.file_name().unwrap_or_default();
+    let mut trace = Trace {
+        name: name.to_string_lossy().into_owned(),
+        jobs: setup.simulate.jobs.clone(),
+        skipped: Vec::new(),
+    };
+    trace.sort();
+    if setup.simulate.skip_unfit {
+        sim::engine::leave_out_unfit(&mut trace, setup);
+    }
+    Ok(trace)
 }
 
 /// A policy for comparison, on what the first config offers.
