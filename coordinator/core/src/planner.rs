@@ -3,13 +3,16 @@
 //! Called by control's cycle, by `drover plan --from`, by the simulator. **Invariant:** pure; same input, same plan, byte
 //! for byte. Infallible: a bad item of the input is reported in the plan and costs that item only.
 
+mod again;
 mod anticipate;
+mod arriving;
 mod away;
 mod check;
 mod choose;
 mod coming;
 mod could;
 mod deadline;
+mod effort;
 mod explain;
 mod file;
 mod fit;
@@ -41,6 +44,8 @@ pub use file::{PlanFileError, from_input_bytes, to_bytes};
 pub use redact::{Redaction, redact};
 
 use crate::model::{PlanInput, Planned};
+use arriving::Turn;
+use effort::Effort;
 use state::Work;
 use std::cmp::Reverse;
 
@@ -53,7 +58,14 @@ pub fn plan(input: &PlanInput) -> Planned {
 /// The decision before the check. For tests and for the simulator, which counts what the check would drop.
 #[must_use]
 pub fn propose(input: &PlanInput) -> Planned {
+    propose_within(input, effort::LOOKS)
+}
+
+/// The same with so many looks at most: what is not decided by then is named. For tests and experiments.
+#[must_use]
+pub fn propose_within(input: &PlanInput, looks: u64) -> Planned {
     let mut work = Work::new(input);
+    work.effort = Effort::new(looks);
     let levels = levels(&work);
     // First for what may really be changed; what stays without is then planned for observed pools, into `would`.
     let mut gangs = gangs::Gangs::default();
@@ -61,9 +73,7 @@ pub fn propose(input: &PlanInput) -> Planned {
     for would in [false, true] {
         for level in &levels {
             gangs.place(&mut work, &level.gangs, &mut ends, would);
-            for &class in &level.singles {
-                teams::fit(&mut work, class, would);
-            }
+            place_singles(&mut work, &level.singles, would);
             let waits = ends.wait(&mut work, &level.singles);
             teams::grow(&mut work, &level.singles, &waits, would);
             fill_holes(&mut work, &level.singles, &mut ends, would);
@@ -78,9 +88,38 @@ pub fn propose(input: &PlanInput) -> Planned {
     teams::say(&mut work);
     headroom::keep(&mut work);
     near::note(&mut work);
+    effort::say(&mut work);
     targets::stand(&mut work);
-    let shrunk = shrink::shrink(&work);
+    // Demand that was not looked at may need what is idle.
+    let shrunk = if work.effort.is_spent() {
+        shrink::Shrunk::default()
+    } else {
+        shrink::shrink(&work)
+    };
     report::assemble(&work, shrunk)
+}
+
+/// On what takes work, then on what comes.
+fn place_singles(work: &mut Work<'_>, singles: &[usize], would: bool) {
+    let comes = !would && work.arriving.bins().next().is_some();
+    let fit = |work: &mut Work<'_>, turn: Turn| {
+        work.arriving.turn = turn;
+        for &class in singles {
+            teams::fit(work, class, would);
+        }
+    };
+    fit(work, Turn::Nothing);
+    // What was asked for at once is packed at once; what was asked for before that took its part first.
+    if !comes || again::place(work, singles, Turn::All) {
+        work.arriving.turn = Turn::All;
+        return;
+    }
+    fit(work, Turn::Older);
+    let newest = again::place(work, singles, Turn::Newest);
+    work.arriving.turn = Turn::All;
+    if !newest {
+        fit(work, Turn::All);
+    }
 }
 
 /// Units without GPUs for which nothing could be opened go into the holes of nodes with GPUs after all.

@@ -375,6 +375,8 @@ pub enum Reason {
         /// Which, in words: "no unit with app=db in its topology.kubernetes.io/zone".
         what: String,
     },
+    /// The plan reached its limit of looks before this class's turn came: the next plan goes on.
+    Undecided,
     /// A port of the host is taken wherever a unit would fit.
     HostPortTaken {
         /// Which.

@@ -1,14 +1,16 @@
 //! Fit: places units on what exists, in the order of I12, where `choose` says. Called by `plan` per priority, and again
 //! for what is only observed. Never opens anything.
 
+use super::arriving::{self, Turn};
 use super::state::Work;
+use super::supply::Tier;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// Places as much of a class as fits, on real supply or (in the second phase) on what is only observed. Returns units
 /// placed.
 pub(super) fn fit_class(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
-    if work.open[class] == 0 {
+    if work.open[class] == 0 || !work.effort.begins(class) {
         return 0;
     }
     let scored = work.scores(class);
@@ -16,11 +18,16 @@ pub(super) fn fit_class(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
     // Where others of the class decide how many may go to a place, one pass may make room for the next.
     let (by_host, by_domain) = work.near.levels(class);
     loop {
-        let now = if scored {
+        work.effort.spend(work.order_for(class).len());
+        let mut now = if scored {
             best_first(work, class, would)
         } else {
             in_order(work, class, would)
         };
+        let comes = !would && work.arriving.turn != Turn::Nothing;
+        if comes && work.open[class] > 0 {
+            now += arriving::place(work, class);
+        }
         placed += now;
         if now == 0 || work.open[class] == 0 || !(by_host || by_domain) {
             return placed;
@@ -36,7 +43,8 @@ fn in_order(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
             break;
         }
         let b = work.order_for(class)[slot];
-        if work.bins[b].would != would || work.kept_out(class, b) {
+        let bin = &work.bins[b];
+        if bin.would != would || bin.tier == Tier::Coming || work.kept_out(class, b) {
             continue;
         }
         let n = work.room(class, b).min(work.open[class]);
@@ -54,7 +62,9 @@ fn in_order(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
 /// is filled at once.
 fn best_first(work: &mut Work<'_>, class: usize, would: bool) -> u32 {
     let fits = |work: &Work<'_>, b: usize| {
-        work.bins[b].would == would && !work.kept_out(class, b) && work.room(class, b) > 0
+        let bin = &work.bins[b];
+        let now = bin.would == would && bin.tier != Tier::Coming;
+        now && !work.kept_out(class, b) && work.room(class, b) > 0
     };
     let mut all = Vec::new();
     // Equal nodes stand side by side.

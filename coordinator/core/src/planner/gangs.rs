@@ -155,6 +155,10 @@ impl Gangs {
             if work.open[class] == 0 || self.whole.contains_key(&class) || ends.waits(class) {
                 continue;
             }
+            if !work.effort.begins(class) {
+                continue;
+            }
+            work.effort.spend(work.offers.len());
             let home = homes(work, class, gang);
             if need == 0 && gang.assigned > 0 {
                 self.since_before(work, &mut round, class, gang, &home);

@@ -52,10 +52,27 @@ pub(super) fn attempt_from(
 ) -> Packing {
     let mut start = Packing::start(work, left, ledger, allow);
     start.tally.clone_from(tally);
+    better(work, order, start, allow)
+}
+
+/// The better packing as if the nodes of the stock (per offer, bins) were not asked for: on a ledger that has them back,
+/// with the nodes that come and have something as open ones.
+pub(super) fn attempt_on(
+    work: &Work<'_>,
+    order: &[usize],
+    left: Vec<u32>,
+    ledger: &Ledger,
+    stock: &BTreeMap<usize, Vec<usize>>,
+) -> Option<Packing> {
+    let start = Packing::start_on(work, left, ledger, stock)?;
+    Some(better(work, order, start, &|_, o| !o.would))
+}
+
+fn better(work: &Work<'_>, order: &[usize], start: Packing, allow: Allow<'_>) -> Packing {
     if start.left.iter().all(|n| *n == 0) {
         return start;
     }
-    let ctx = Context::new(work, order, ledger, allow);
+    let ctx = Context::new(work, order, &start.ledger, allow);
     if ctx.has_claims() && order.len() > BOTH {
         let mut claims = ctx.claims(start);
         ctx.right_size(&mut claims);
@@ -71,7 +88,11 @@ pub(super) fn attempt_from(
         }
     }
     let looks = order.len() * order.len() * ctx.offers.len();
-    if looks <= GREEDY_LOOKS && !order.iter().any(|c| work.near.touches(*c)) {
+    if looks <= GREEDY_LOOKS
+        && work.effort.allows(looks)
+        && !order.iter().any(|c| work.near.touches(*c))
+    {
+        work.effort.spend(looks);
         let mut greedy = ctx.greedy(start);
         ctx.right_size(&mut greedy);
         if ctx.score(&greedy) < ctx.score(&best) {

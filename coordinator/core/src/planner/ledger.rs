@@ -6,6 +6,7 @@ use super::offers::{MAX_NODES, Offer};
 use super::state::Work;
 use super::supply::{At, Tier, is_present};
 use crate::model::{OfferingId, PoolInput};
+use std::collections::BTreeSet;
 
 /// What is left of every limit.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +16,8 @@ pub(super) struct Ledger {
     pub cost: Option<u64>,
     pub gpus: Option<u64>,
     pub nodes: u32,
+    /// Offers that count as open though they are closed now.
+    pub reopened: BTreeSet<usize>,
 }
 
 impl Ledger {
@@ -22,7 +25,7 @@ impl Ledger {
     pub fn room(&self, offers: &[Offer<'_>], offer: usize) -> u32 {
         let o = &offers[offer];
         let Some(alloc) = &o.alloc else { return 0 };
-        if o.closed.is_some() {
+        if o.closed.is_some() && !self.reopened.contains(&offer) {
             return 0;
         }
         let mut most = self.offer[offer].min(self.pool[o.pool]).min(self.nodes);
@@ -83,6 +86,7 @@ pub(super) fn ledger(work: &Work<'_>) -> Ledger {
             .max_gpus
             .map(|max| u64::from(max).saturating_sub(gpus)),
         nodes: MAX_NODES,
+        reopened: BTreeSet::new(),
     }
 }
 

@@ -15,6 +15,7 @@ use super::size::Size;
 use super::state::{Group, Put, Work};
 use crate::model::UnixMs;
 use open::Twins;
+pub(super) use open::per_unit;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -123,6 +124,41 @@ impl Packing {
             }
         }
         p
+    }
+
+    /// The same with nodes that come: those that have something are open, the stock (per offer, bins) is as if it had not
+    /// been asked for. None when some such node has no offer that it could be of.
+    pub fn start_on(
+        work: &Work<'_>,
+        left: Vec<u32>,
+        ledger: &Ledger,
+        stock: &BTreeMap<usize, Vec<usize>>,
+    ) -> Option<Self> {
+        let mut p = Self::start(work, left, ledger, &|_, _| false);
+        for bins in stock.values() {
+            for b in bins {
+                p.tally.close(&work.near, work.bins[*b].kind);
+            }
+        }
+        for (leaf, b) in work.arriving.used.iter().enumerate() {
+            let bin = &work.bins[*b];
+            let like = |o: &Offer<'_>| o.kind == bin.kind && Some(o.pool) == bin.pool;
+            let offer = work.offers.iter().position(like)?;
+            p.add(
+                work,
+                Group {
+                    offer,
+                    nodes: 1,
+                    free: bin.free.clone(),
+                    whole: false,
+                    placed: Vec::new(),
+                    content: bin.content.clone(),
+                    origin: Some(leaf),
+                    leaf,
+                },
+            );
+        }
+        Some(p)
     }
 
     /// Notes a group where it stands.
@@ -274,7 +310,7 @@ impl<'w, 'a> Context<'w, 'a> {
     /// Places what is left of an entry: into open nodes, first opened first, then onto new ones.
     fn place(&self, p: &mut Packing, i: usize) {
         let class = self.order[i];
-        if p.left[i] == 0 {
+        if p.left[i] == 0 || !self.work.effort.begins(class) {
             return;
         }
         let areas = self.work.near.areas(class);
@@ -338,6 +374,7 @@ impl<'w, 'a> Context<'w, 'a> {
                     break;
                 };
                 from = leaf + 1;
+                work.effort.spend(1);
                 let g = p.at[leaf] as usize;
                 let group = &p.groups[g];
                 let kind = work.offers[group.offer].kind;

@@ -3,7 +3,9 @@
 
 mod build;
 
+use super::arriving::Arriving;
 use super::choose::Choose;
+use super::effort::Effort;
 use super::ledger::Ledger;
 use super::matching::Place;
 use super::near::{Content, Near, Site, Tally};
@@ -86,6 +88,10 @@ pub(super) struct Work<'a> {
     /// Rules between units, and their counts now.
     pub near: Near,
     pub tally: Tally,
+    /// Nodes that come, as they were asked for.
+    pub arriving: Arriving,
+    /// Looks that are left.
+    pub effort: Effort,
     /// Steps so far.
     pub step: u32,
     /// Classes whose rules cannot be used, and which.
@@ -262,6 +268,9 @@ impl Work<'_> {
         let unit = &self.units[class];
         let whole = self.input.classes[class].whole_node;
         let b = &mut self.bins[bin];
+        if b.empty && b.tier == Tier::Coming && !b.would {
+            self.arriving.used.push(bin);
+        }
         b.occupy(unit, whole, units);
         if hold {
             b.held.push((class, units));

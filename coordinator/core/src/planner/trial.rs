@@ -27,6 +27,7 @@ pub(super) fn fit(
     let whole = work.input.classes[class].whole_node;
     let unit = &work.units[class];
     let mut at: Vec<(usize, Bin)> = bins.map(|b| (b, work.bins[b].clone())).collect();
+    work.effort.spend(at.len());
     loop {
         let before = tried.fitted;
         for (b, bin) in &mut at {

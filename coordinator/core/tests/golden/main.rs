@@ -1,5 +1,6 @@
 //! Field cases as scripts: each file in `cases/` builds a fleet, plans, and carries the plan it must give.
 
+mod engine;
 mod fleet;
 mod invariants;
 mod likely;

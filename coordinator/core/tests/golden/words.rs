@@ -229,6 +229,10 @@ fn of_demand() -> Vec<(Reason, &'static str)> {
             "its rules about other units allow no more: no unit with app=db in its zone",
         ),
         (
+            Reason::Undecided,
+            "not looked at yet: the plan reached its limit of work, the next one goes on",
+        ),
+        (
             Reason::HostPortTaken { port: 80 },
             "host port 80 is taken on every node that would do",
         ),

@@ -214,6 +214,9 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
             locality,
         } => needs(unit, *whole_node, *gang, *locality),
         Reason::NoPools => "the fleet has no pool of its own".to_owned(),
+        Reason::Undecided => {
+            "not looked at yet: the plan reached its limit of work, the next one goes on".to_owned()
+        }
         Reason::NearRule { what } => format!("its rules about other units allow no more: {what}"),
         Reason::HostPortTaken { port } => {
             format!("host port {port} is taken on every node that would do")

@@ -132,6 +132,15 @@ impl Tally {
         }
     }
 
+    /// A node that exists, with nothing on it, is not there after all.
+    pub fn close(&mut self, near: &Near, kind: usize) {
+        for (slot, hosts) in near.slots.iter().zip(&mut self.hosts) {
+            if slot.old[kind] {
+                hosts[0] = hosts[0].saturating_sub(1);
+            }
+        }
+    }
+
     /// Units of a class on each of so many equal nodes with this content.
     pub fn put(
         &mut self,

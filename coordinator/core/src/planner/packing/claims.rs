@@ -183,6 +183,7 @@ impl Context<'_, '_> {
                 continue;
             }
             looks += 1;
+            work.effort.spend(shelf.len());
             let most = takes.with(u32::MAX).0;
             let larger = self.larger_on(p, shelf, g, group, class, most);
             if let Some(larger) = larger.filter(|l| l.per_unit <= limit) {

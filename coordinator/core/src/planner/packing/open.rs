@@ -67,7 +67,7 @@ pub(super) fn twins(
 }
 
 /// A node's price by so many units, scaled; none without units.
-pub(super) fn per_unit(price: u64, units: u32) -> Option<u128> {
+pub(in crate::planner) fn per_unit(price: u64, units: u32) -> Option<u128> {
     let (price, units) = (price.max(1), u64::from(units));
     // Almost always small enough for the fast division.
     if price >> (64 - VALUE_SHIFT) == 0 {
@@ -114,6 +114,7 @@ impl Context<'_, '_> {
         nodes: u32,
     ) -> u32 {
         let cap = most.min(p.left[i]);
+        self.work.effort.spend(self.shelves.len());
         let Some(choice) = self.cheapest(p, i, kinds) else {
             return 0;
         };
@@ -161,6 +162,7 @@ impl Context<'_, '_> {
                 known => return known,
             }
         }
+        self.work.effort.spend(self.shelves[sight].len());
         let mut least: Option<(u128, u32, u64, usize, usize)> = None;
         for at in &self.shelves[sight] {
             let twins = &self.twins[*at];

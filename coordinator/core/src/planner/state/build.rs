@@ -3,7 +3,9 @@
 
 use super::{PoolCount, Work, intern, order_by_index, partial};
 use crate::model::{Busy, Cordon, Lifecycle, Mode, PlanInput, Reason};
+use crate::planner::arriving::Arriving;
 use crate::planner::choose::Choose;
+use crate::planner::effort::Effort;
 use crate::planner::ledger::{self, Ledger};
 use crate::planner::matching::{self, Keys, NodeRules, Place};
 use crate::planner::near::{self, Content, Near, Tally};
@@ -44,6 +46,8 @@ impl<'a> Work<'a> {
             units,
             near: Near::default(),
             tally: Tally::default(),
+            arriving: Arriving::default(),
+            effort: Effort::default(),
             step: 0,
             unusable: BTreeMap::new(),
             matches: Vec::new(),
@@ -111,6 +115,7 @@ impl<'a> Work<'a> {
             }
         }
         (work.near, work.tally) = Near::build(&mut work);
+        work.arriving = Arriving::new(&work);
         work
     }
 
