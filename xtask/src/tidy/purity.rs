@@ -35,6 +35,13 @@ const IMPURE: &[&str] = &[
     "getrandom",
 ];
 
+/// Names that a pure file must write although nothing impure happens: (file, name, why).
+const HARMLESS: &[(&str, &str, &str)] = &[(
+    "coordinator/core/src/planner/file.rs",
+    "std::io",
+    "serde_json's formatter writes to bytes in memory through this trait",
+)];
+
 /// Impure calls in pure files.
 pub(super) fn pure_files(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -49,7 +56,13 @@ pub(super) fn pure_files(tree: &Tree) -> Vec<Finding> {
             continue;
         }
         for (line, code) in file.product_code() {
-            if let Some(call) = IMPURE.iter().find(|call| code.contains(**call)) {
+            let harmless = |call: &str| {
+                HARMLESS
+                    .iter()
+                    .any(|(path, name, _)| *path == file.path && *name == call)
+            };
+            let named = IMPURE.iter().filter(|call| !harmless(call));
+            if let Some(call) = named.into_iter().find(|call| code.contains(**call)) {
                 findings.push(Finding::new(
                     &file.path,
                     line,
@@ -73,6 +86,10 @@ mod tests {
             ("agent/src/session/outbox.rs", text),
             ("agent/src/session/outbox_store.rs", text),
             ("agent/src/session.rs", text),
+            (
+                "coordinator/core/src/planner/file.rs",
+                "//! x\nuse std::io::Write;\nuse std::fs;\n",
+            ),
         ]);
         let found: Vec<_> = pure_files(&tree)
             .into_iter()
@@ -81,6 +98,7 @@ mod tests {
         let expect = [
             ("coordinator/core/src/rules/drain.rs", 3),
             ("agent/src/session/outbox.rs", 3),
+            ("coordinator/core/src/planner/file.rs", 3),
         ];
         assert_eq!(found, expect.map(|(path, line)| (path.to_owned(), line)));
     }

@@ -3,8 +3,8 @@
 use crate::fleet;
 use crate::random::any_fleet;
 use drover_core::model::{
-    Action, Class, ClassOutcome, LaunchInFlight, Lifecycle, Millis, PlanInput, Planned, Reason,
-    Source, Spread, Target,
+    Action, ClassOutcome, LaunchInFlight, Lifecycle, Millis, PlanInput, Planned, Reason, Source,
+    Spread, Target,
 };
 use drover_core::planner;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn sc_46_a_plan_at_its_limit_names_the_rest() {
     let whole = planner::plan(&input);
     assert!(whole.report.classes.iter().all(|c| c.unplaced == 0));
     let mut parts = 0;
-    for looks in (0..200).map(|n| 1 + n * 20) {
+    for looks in (0..800).map(|n| 1 + n * 5) {
         let planned = planner::propose_within(&input, looks);
         assert_eq!(planner::violations(&input, &planned), Vec::new(), "{looks}");
         assert_eq!(planned, planner::propose_within(&input, looks));
