@@ -194,3 +194,49 @@ fn the_public_traces_play() {
     let cost = found["cost_node_hours"].as_f64().expect("a number");
     assert!((2_641.0..2_641.0 * 1.2).contains(&cost), "{cost}");
 }
+
+/// Scenarios that once violated an invariant, made small. Each plays alone: `drover simulate --config FILE`.
+#[test]
+fn scenarios_that_once_failed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut names: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("it is listed").path())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 2, "{names:?}");
+    for name in names {
+        let file = name.to_str().expect("a path");
+        let played = json(&drover(&["simulate", "--config", file, "-o", "json"]));
+        assert_eq!(played["violations"], 0, "{file}: {played}");
+    }
+}
+
+#[test]
+fn days_of_mishaps_are_played_by_seed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let keep = dir.path().join("keep");
+    let arguments = [
+        "simulate", "seeds", "--days", "3", "--first", "40", "--keep",
+    ];
+    let ran = drover(
+        &[
+            &arguments[..],
+            &[keep.to_str().expect("a path"), "-o", "json"],
+        ]
+        .concat(),
+    );
+    let sum = json(&ran);
+    assert_eq!((&sum["days"], &sum["violations"]), (&3.into(), &0.into()));
+    assert!(sum["jobs"].as_u64() > Some(0) && sum["days_per_minute"].as_f64() > Some(0.0));
+    assert_eq!(std::fs::read_dir(&keep).expect("made").count(), 0);
+}
+
+#[test]
+fn a_config_without_jobs_needs_a_trace() {
+    let ran = drover(&["simulate", "--config", &example("philly.toml")]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("TRACE"), "{}", ran.stderr);
+    let ran = drover(&["simulate"]);
+    assert!(ran.stderr.contains("--config"), "{}", ran.stderr);
+}

@@ -188,6 +188,7 @@ impl Control {
         self.planning.took += began.elapsed();
         self.planning.plans += 1;
         self.note_holds(&input, &planned, &members, round.now);
+        self.keep_holds().await?;
         self.note_demand(&planned);
         self.save_plan(&input, &planned);
         if self.check(&mut round, &input, &planned) {

@@ -34,6 +34,7 @@ impl Control {
     pub(super) async fn input(&mut self, round: &mut Round) -> (PlanInput, Vec<Named>) {
         let demand = self.demand(round).await;
         let (mut classes, members): (Vec<Class>, Vec<Named>) = demand.into_iter().unzip();
+        self.read_holds().await;
         self.recall_holds(&mut classes, &members);
         let running: Vec<BTreeMap<NodeId, Occupied>> = self
             .sources

@@ -38,6 +38,9 @@ pub const EVENT: &str = "/event/";
 /// What the fleet has learnt from its own work.
 pub const LEARNT: &str = "/learnt";
 
+/// Since when gangs of schedulers hold partial capacity.
+pub const HOLDS: &str = "/holds";
+
 /// When a cycle last ran, at most a minute old: how long nobody looked, after a start.
 pub const ALIVE: &str = "/alive";
 

@@ -41,6 +41,11 @@ impl Watch {
         }
     }
 
+    /// The store is of an earlier time: hold times that were written since are lost with it, and begin anew.
+    pub(super) fn store_lost(&mut self) {
+        self.holds.clear();
+    }
+
     /// I8: a gang is whole or waits, and nothing is held for it beyond its time.
     fn gangs(
         &mut self,

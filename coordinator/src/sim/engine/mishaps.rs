@@ -195,6 +195,7 @@ impl Engine {
             End::Crash => self.death.never(),
             End::Restore(copy) => {
                 self.disk.put_back(&copy);
+                self.watch.store_lost();
                 self.freeze()?;
                 self.restart().await?;
                 let now = self.stage.lock().now;
