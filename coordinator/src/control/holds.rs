@@ -8,8 +8,11 @@ use super::cycle::{Control, CycleError};
 use super::input::Named;
 use crate::ports::store::{CommitError, Guard, Op};
 use crate::records::keys;
-use drover_core::model::{Class, PlanInput, Planned, Source, UnixMs};
+use drover_core::model::{Class, Millis, PlanInput, Planned, Source, UnixMs};
 use std::collections::BTreeSet;
+
+/// Less than this is no jump of the wall clock.
+const JUMP: Millis = Millis::seconds(1);
 
 /// Gangs that are written at most: one per place holds at a time, so that this is far away.
 const MOST: usize = 1_000;
@@ -50,6 +53,25 @@ impl Control {
             self.seen.holds.insert(key, since);
         }
         self.seen.holds_written = Some(self.seen.holds.clone());
+    }
+
+    /// Hold times are spans: when the wall clock jumps, they jump with it.
+    pub(super) fn move_holds(&mut self, now: UnixMs, mono: Millis) {
+        let Some((then, before)) = self.seen.holds_at.replace((now, mono)) else {
+            return;
+        };
+        let passed = mono.0.saturating_sub(before.0);
+        let expected = then.0.saturating_add(passed);
+        let (ahead, behind) = (
+            now.0.saturating_sub(expected),
+            expected.saturating_sub(now.0),
+        );
+        if ahead.max(behind) < JUMP.0 {
+            return;
+        }
+        for since in self.seen.holds.values_mut() {
+            *since = UnixMs(since.0.saturating_add(ahead).saturating_sub(behind));
+        }
     }
 
     /// Writes them when they changed.

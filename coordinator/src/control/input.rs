@@ -35,6 +35,7 @@ impl Control {
         let demand = self.demand(round).await;
         let (mut classes, members): (Vec<Class>, Vec<Named>) = demand.into_iter().unzip();
         self.read_holds().await;
+        self.move_holds(round.now, round.mono);
         self.recall_holds(&mut classes, &members);
         let running: Vec<BTreeMap<NodeId, Occupied>> = self
             .sources

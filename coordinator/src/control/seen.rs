@@ -78,6 +78,8 @@ pub struct Seen {
     pub left: BTreeMap<String, u64>,
     /// Gangs of schedulers that hold partial capacity, by source and first member: since when.
     pub holds: BTreeMap<(String, String), UnixMs>,
+    /// Both clocks when they were looked at last.
+    pub holds_at: Option<(UnixMs, Millis)>,
     /// What of it stands in the store; absent before it was read.
     pub holds_written: Option<BTreeMap<(String, String), UnixMs>>,
     /// Why the config that was pushed last was refused.
@@ -124,6 +126,7 @@ impl Seen {
             doubtful: BTreeMap::new(),
             left: BTreeMap::new(),
             holds: BTreeMap::new(),
+            holds_at: None,
             holds_written: None,
             alarms: BTreeMap::new(),
         }
