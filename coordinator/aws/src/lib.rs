@@ -5,17 +5,27 @@
 //! of Drover's other crates, or let a type of the SDK out.
 
 mod api;
+mod events;
 mod failure;
 mod ids;
+mod offers;
+#[cfg(feature = "sdk")]
 mod sdk;
 mod shapes;
+mod survey;
 
 pub use api::AwsApi;
+pub use events::AwsEvents;
 pub use failure::{AwsError, Call, Classified, FailureKind, QuotaLimit, classify};
-pub use ids::{ClientToken, GroupName, InstanceId, Region};
+pub use ids::{ClientToken, GroupName, InstanceId, Region, ReservationId};
+pub use offers::AwsOffers;
+#[cfg(feature = "sdk")]
 pub use sdk::{Credentials, Endpoints, SdkAws, SdkSettings};
 pub use shapes::{
-    Activities, Activity, ActivityStatus, Gpu, Group, GroupTemplate, Instance, InstanceState,
-    InstanceTypeFacts, LaunchAsk, LaunchPlace, LaunchRefusal, LaunchReply, Launched, Market,
-    Member, MemberState, MixedPolicy, Override, TemplateFacts, TemplateRef,
+    Activities, Activity, ActivityStatus, DryRun, Gpu, Group, GroupTemplate, HookAnswer,
+    HookDefault, HookOn, Instance, InstanceState, InstanceTypeFacts, LaunchAsk, LaunchPlace,
+    LaunchRefusal, LaunchReply, Launched, LifecycleHook, Market, Member, MemberState, MixedPolicy,
+    Override, Permission, QueueMessage, QuotaFact, Refresh, Reservation, ReservationKind,
+    ScalingPolicy, ScheduledAction, SpotPrice, TemplateFacts, TemplateRef, WarmPool,
 };
+pub use survey::{AwsMend, AwsSurvey};

@@ -7,9 +7,18 @@ use std::collections::BTreeMap;
 
 use crate::{Classified, ClientToken, GroupName, InstanceId};
 
+mod events;
 mod group;
+mod offers;
+mod survey;
 
+pub use events::{HookAnswer, QueueMessage};
 pub use group::{Group, GroupTemplate, Member, MemberState, MixedPolicy, Override, TemplateRef};
+pub use offers::{Reservation, ReservationKind, SpotPrice};
+pub use survey::{
+    DryRun, HookDefault, HookOn, LifecycleHook, Permission, QuotaFact, Refresh, ScalingPolicy,
+    ScheduledAction, WarmPool,
+};
 
 /// How an instance is bought.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

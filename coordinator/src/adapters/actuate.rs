@@ -1,6 +1,5 @@
 //! What makes nodes come and go: one adapter per kind of pool.
 
-#[cfg(feature = "aws")]
 pub mod asg;
 pub mod sim;
 pub mod static_hosts;
