@@ -10,8 +10,10 @@ use thiserror::Error;
 
 use crate::Region;
 
+mod call;
 mod table;
 
+pub use call::{Api, Call};
 pub use table::classify;
 
 /// The kind of a failure. The responses to most of them are in the design's section on Auto Scaling groups.
@@ -95,53 +97,9 @@ pub struct Classified {
     pub limit: Option<QuotaLimit>,
 }
 
-/// A call of [`crate::AwsApi`], as AWS spells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the names are AWS's own")]
-pub enum Call {
-    DescribeAutoScalingGroups,
-    DescribeScalingActivities,
-    LaunchInstances,
-    SetDesiredCapacity,
-    TerminateInstanceInAutoScalingGroup,
-    SetInstanceProtection,
-    SuspendProcesses,
-    ResumeProcesses,
-    CreateOrUpdateTags,
-    DescribeInstances,
-    DescribeInstanceTypes,
-    DescribeLaunchTemplateVersions,
-}
-
-impl Call {
-    /// Whether it changes something.
-    pub fn is_mutation(self) -> bool {
-        match self {
-            Self::LaunchInstances
-            | Self::SetDesiredCapacity
-            | Self::TerminateInstanceInAutoScalingGroup
-            | Self::SetInstanceProtection
-            | Self::SuspendProcesses
-            | Self::ResumeProcesses
-            | Self::CreateOrUpdateTags => true,
-            Self::DescribeAutoScalingGroups
-            | Self::DescribeScalingActivities
-            | Self::DescribeInstances
-            | Self::DescribeInstanceTypes
-            | Self::DescribeLaunchTemplateVersions => false,
-        }
-    }
-}
-
-impl fmt::Display for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{call} in {region}: {kind}{}: {message}", code.as_ref().map(|c| format!(" ({c})")).unwrap_or_default())]
+#[error("{call} in {region}: {kind}{}: {}{message}", code.as_ref().map(|c| format!(" ({c})")).unwrap_or_default(), self.in_words())]
 pub struct AwsError {
     /// The call.
     pub call: Call,
@@ -205,6 +163,32 @@ impl AwsError {
                 zone: None,
                 limit: None,
             }),
+        }
+    }
+
+    /// Whether the credentials themselves are the trouble, and not what they permit: they expired, are unknown, or none
+    /// could be had. It is mended outside of AWS's policies, and passes as soon as fresh ones are there.
+    pub fn is_credentials(&self) -> bool {
+        self.code.as_deref().is_some_and(|code| {
+            table::EXPIRED.contains(&code) || table::NO_CREDENTIALS.contains(&code)
+        })
+    }
+
+    /// What AWS's words leave a reader to guess; empty where they are clear.
+    fn in_words(&self) -> &'static str {
+        let Some(code) = self.code.as_deref() else {
+            return "";
+        };
+        if table::EXPIRED.contains(&code) {
+            "Drover's AWS credentials have expired, and it goes on when fresh ones are there: "
+        } else if code == "NoCredentials" {
+            "Drover has no usable AWS credentials: "
+        } else if code == "RequestExpired" {
+            "AWS finds the request or its credentials too old (is this machine's clock right?): "
+        } else if table::NO_CREDENTIALS.contains(&code) {
+            "AWS does not take Drover's credentials (a wrong key, or a region that is not enabled): "
+        } else {
+            ""
         }
     }
 }

@@ -16,7 +16,7 @@ mod survey;
 
 pub use api::AwsApi;
 pub use events::AwsEvents;
-pub use failure::{AwsError, Call, Classified, FailureKind, QuotaLimit, classify};
+pub use failure::{Api, AwsError, Call, Classified, FailureKind, QuotaLimit, classify};
 pub use ids::{ClientToken, GroupName, InstanceId, Region, ReservationId};
 pub use offers::AwsOffers;
 #[cfg(feature = "sdk")]

@@ -8,32 +8,50 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use aws_config::retry::RetryConfig;
-use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_ec2::config::{Credentials as SdkCredentials, SharedCredentialsProvider};
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use tokio::sync::OnceCell;
 
 use crate::{
     Activities, AwsApi, AwsError, Group, GroupName, Instance, InstanceId, InstanceTypeFacts,
     LaunchAsk, LaunchReply, Region, TemplateFacts, TemplateRef,
 };
 
+mod clients;
 mod convert;
 mod convert_ec2;
 mod convert_group;
+mod convert_survey;
+mod events;
 mod fault;
+mod mend;
 mod mutate;
+mod offers;
 mod read;
+mod survey;
 
-/// Where the calls go instead of AWS's own addresses: one address for both services.
+use clients::Clients;
+
+/// Where the calls go instead of AWS's own addresses: one address for all services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoints {
     /// For every region without an entry of its own.
     pub default: Option<String>,
-    /// For single regions.
+    /// For single regions; one without a role counts for the region's roles as well.
     pub by_region: BTreeMap<Region, String>,
+}
+
+impl Endpoints {
+    /// The address for `region`; `None` for AWS's own.
+    fn of(&self, region: &Region) -> Option<&str> {
+        self.by_region
+            .get(region)
+            .or_else(|| self.by_region.get(&Region::new(region.as_str())))
+            .or(self.default.as_ref())
+            .map(String::as_str)
+    }
 }
 
 /// Where credentials come from.
@@ -58,7 +76,7 @@ pub struct SdkSettings {
     pub endpoints: Endpoints,
     /// Credentials.
     pub credentials: Credentials,
-    /// For the default chain's own calls (STS), and nothing else.
+    /// For the default chain's own calls (STS), and to ask whether another region exists.
     pub home_region: Region,
     /// How long one attempt may take. A mutation has one attempt.
     pub attempt_timeout: Duration,
@@ -79,21 +97,11 @@ impl SdkSettings {
     }
 }
 
-/// The clients of one region.
-struct Clients {
-    /// Never retries.
-    mutate: aws_sdk_autoscaling::Client,
-    /// May retry.
-    read: aws_sdk_autoscaling::Client,
-    /// May retry; nothing is changed through EC2.
-    ec2: aws_sdk_ec2::Client,
-}
-
 /// AWS through its SDK.
 pub struct SdkAws {
     shared: SdkConfig,
     settings: SdkSettings,
-    regions: Mutex<BTreeMap<Region, Arc<Clients>>>,
+    regions: Mutex<BTreeMap<Region, Arc<OnceCell<Arc<Clients>>>>>,
 }
 
 impl SdkAws {
@@ -119,49 +127,15 @@ impl SdkAws {
     }
 
     /// The clients of `region`, made at first use.
-    fn clients(&self, region: &Region) -> Arc<Clients> {
-        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        regions
-            .entry(region.clone())
-            .or_insert_with(|| Arc::new(self.make(region)))
-            .clone()
-    }
-
-    fn make(&self, region: &Region) -> Clients {
-        let attempt = self.settings.attempt_timeout;
-        let once = TimeoutConfig::builder()
-            .connect_timeout(attempt)
-            .operation_timeout(attempt)
-            .build();
-        let often = TimeoutConfig::builder()
-            .connect_timeout(attempt)
-            .operation_attempt_timeout(attempt)
-            .build();
-        let retry = RetryConfig::standard().with_max_attempts(self.settings.read_attempts.max(1));
-        let endpoint = self.settings.endpoints.by_region.get(region).or(self
-            .settings
-            .endpoints
-            .default
-            .as_ref());
-
-        let asg = |timeouts: TimeoutConfig, retry: RetryConfig| {
-            let mut config = aws_sdk_autoscaling::config::Builder::from(&self.shared)
-                .region(aws_config::Region::new(region.as_str().to_owned()))
-                .timeout_config(timeouts)
-                .retry_config(retry);
-            config.set_endpoint_url(endpoint.cloned());
-            aws_sdk_autoscaling::Client::from_conf(config.build())
+    async fn clients(&self, region: &Region) -> Arc<Clients> {
+        let cell = {
+            let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+            regions.entry(region.clone()).or_default().clone()
         };
-        let mut ec2 = aws_sdk_ec2::config::Builder::from(&self.shared)
-            .region(aws_config::Region::new(region.as_str().to_owned()))
-            .timeout_config(often.clone())
-            .retry_config(retry.clone());
-        ec2.set_endpoint_url(endpoint.cloned());
-        Clients {
-            mutate: asg(once, RetryConfig::disabled()),
-            read: asg(often, retry),
-            ec2: aws_sdk_ec2::Client::from_conf(ec2.build()),
-        }
+        let made = cell.get_or_init(async || {
+            Arc::new(Clients::make(&self.shared, &self.settings, region).await)
+        });
+        made.await.clone()
     }
 }
 
@@ -172,7 +146,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         names: &[GroupName],
     ) -> Result<BTreeMap<GroupName, Group>, AwsError> {
-        read::groups(&self.clients(region).read, region, names).await
+        read::groups(&self.clients(region).await.read, region, names).await
     }
 
     async fn describe_activities(
@@ -181,7 +155,13 @@ impl AwsApi for SdkAws {
         group: &GroupName,
         since_unix_ms: i64,
     ) -> Result<Activities, AwsError> {
-        read::activities(&self.clients(region).read, region, group, since_unix_ms).await
+        read::activities(
+            &self.clients(region).await.read,
+            region,
+            group,
+            since_unix_ms,
+        )
+        .await
     }
 
     async fn launch_instances(
@@ -189,7 +169,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         ask: &LaunchAsk,
     ) -> Result<LaunchReply, AwsError> {
-        mutate::launch(&self.clients(region).mutate, region, ask).await
+        mutate::launch(&self.clients(region).await.mutate, region, ask).await
     }
 
     async fn set_desired_capacity(
@@ -198,7 +178,7 @@ impl AwsApi for SdkAws {
         group: &GroupName,
         desired: u32,
     ) -> Result<(), AwsError> {
-        mutate::desired(&self.clients(region).mutate, region, group, desired).await
+        mutate::desired(&self.clients(region).await.mutate, region, group, desired).await
     }
 
     async fn terminate_with_decrement(
@@ -206,7 +186,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         instance: &InstanceId,
     ) -> Result<(), AwsError> {
-        mutate::terminate(&self.clients(region).mutate, region, instance).await
+        mutate::terminate(&self.clients(region).await.mutate, region, instance).await
     }
 
     async fn protect_from_scale_in(
@@ -215,15 +195,15 @@ impl AwsApi for SdkAws {
         group: &GroupName,
         instances: &[InstanceId],
     ) -> Result<(), AwsError> {
-        mutate::protect(&self.clients(region).mutate, region, group, instances).await
+        mutate::protect(&self.clients(region).await.mutate, region, group, instances).await
     }
 
     async fn suspend_launch(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
-        mutate::suspend(&self.clients(region).mutate, region, group).await
+        mutate::suspend(&self.clients(region).await.mutate, region, group).await
     }
 
     async fn resume_launch(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
-        mutate::resume(&self.clients(region).mutate, region, group).await
+        mutate::resume(&self.clients(region).await.mutate, region, group).await
     }
 
     async fn tag_group(
@@ -233,7 +213,14 @@ impl AwsApi for SdkAws {
         key: &str,
         value: &str,
     ) -> Result<(), AwsError> {
-        mutate::tag(&self.clients(region).mutate, region, group, key, value).await
+        mutate::tag(
+            &self.clients(region).await.mutate,
+            region,
+            group,
+            key,
+            value,
+        )
+        .await
     }
 
     async fn describe_instances(
@@ -241,7 +228,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         instances: &[InstanceId],
     ) -> Result<BTreeMap<InstanceId, Instance>, AwsError> {
-        read::instances(&self.clients(region).ec2, region, instances).await
+        read::instances(&self.clients(region).await.ec2, region, instances).await
     }
 
     async fn describe_instance_types(
@@ -249,7 +236,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         types: &[String],
     ) -> Result<BTreeMap<String, InstanceTypeFacts>, AwsError> {
-        read::instance_types(&self.clients(region).ec2, region, types).await
+        read::instance_types(&self.clients(region).await.ec2, region, types).await
     }
 
     async fn describe_template(
@@ -257,6 +244,6 @@ impl AwsApi for SdkAws {
         region: &Region,
         template: &TemplateRef,
     ) -> Result<Option<TemplateFacts>, AwsError> {
-        read::template(&self.clients(region).ec2, region, template).await
+        read::template(&self.clients(region).await.ec2, region, template).await
     }
 }

@@ -12,7 +12,23 @@ use FailureKind::{
     Suspended, Throttle, TokenMismatch, Transient, Unsupported,
 };
 
-/// Codes, without a leading `Client.` or `Server.`.
+/// Codes that say that credentials were good once.
+pub(super) const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException"];
+
+/// Codes that say that there are no credentials, or that AWS does not know them.
+pub(super) const NO_CREDENTIALS: &[&str] = &[
+    "NoCredentials",
+    "AuthFailure",
+    "InvalidClientTokenId",
+    "UnrecognizedClientException",
+    "IncompleteSignature",
+    "SignatureDoesNotMatch",
+    "MissingAuthenticationToken",
+    "MissingAuthenticationTokenException",
+    "RequestExpired",
+];
+
+/// Codes, without a leading `Client.`, `Server.` or `AWS.SimpleQueueService.`.
 const CODES: &[(&str, FailureKind)] = &[
     ("InsufficientInstanceCapacity", Shortage),
     ("InsufficientCapacity", Shortage),
@@ -58,6 +74,13 @@ const CODES: &[(&str, FailureKind)] = &[
     ("MissingAuthenticationToken", Permission),
     ("MissingAuthenticationTokenException", Permission),
     ("NoCredentials", Permission),
+    ("KmsAccessDenied", Permission),
+    ("InvalidSecurity", Permission),
+    ("InvalidIdentityToken", Permission),
+    ("RegionDisabledException", Permission),
+    ("ServiceLinkedRoleFailure", Permission),
+    ("DependencyAccessDeniedException", Permission),
+    ("AWSServiceAccessNotEnabledException", Permission),
     ("RequestLimitExceeded", Throttle),
     ("Throttling", Throttle),
     ("ThrottlingException", Throttle),
@@ -72,6 +95,9 @@ const CODES: &[(&str, FailureKind)] = &[
     ("ResourceContention", Contention),
     ("ScalingActivityInProgress", Contention),
     ("ResourceInUse", Contention),
+    ("InstanceRefreshInProgress", Contention),
+    ("ActiveInstanceRefreshNotFound", Gone),
+    ("ReceiptHandleIsInvalid", Gone),
     ("InvalidInstanceID.NotFound", Gone),
     ("InvalidInstanceID", Gone),
     ("InternalFailure", Transient),
@@ -80,6 +106,25 @@ const CODES: &[(&str, FailureKind)] = &[
     ("Unavailable", Transient),
     ("RequestTimeout", Transient),
     ("RequestTimeoutException", Transient),
+    ("KmsThrottled", Throttle),
+    ("OverLimit", Quota),
+    ("InvalidNextToken", Transient),
+    ("InvalidPaginationTokenException", Transient),
+    ("ServiceException", Transient),
+    ("ServiceFailure", Transient),
+    ("IDPCommunicationError", Transient),
+    ("NonExistentQueue", Config),
+    ("QueueDoesNotExist", Config),
+    ("InvalidAddress", Config),
+    ("KmsDisabled", Config),
+    ("KmsNotFound", Config),
+    ("KmsInvalidState", Config),
+    ("KmsInvalidKeyUsage", Config),
+    ("NoSuchEntity", Config),
+    ("NoSuchResourceException", Config),
+    ("IllegalArgumentException", Config),
+    ("IrreversibleInstanceRefresh", Config),
+    ("AlreadyExists", Config),
     ("InvalidLaunchTemplateId", Config),
     ("InvalidInstanceType", Config),
     ("MissingParameter", Config),
@@ -121,7 +166,8 @@ const WORDS: &[(&[&str], FailureKind)] = &[
     (&["launch", "suspended"], Suspended),
     (&["terminate", "suspended"], Suspended),
     (&["instance id not found"], Gone),
-    (&["autoscalinggroup name not found"], Gone),
+    (&["group name not found"], Gone),
+    (&["no active lifecycle action found"], Gone),
     (&["invalid instance id"], Gone),
     (&["launch template", "does not exist"], Config),
     (&["launch template", "invalid"], Config),
@@ -177,6 +223,7 @@ fn by_code(code: &str) -> Option<FailureKind> {
     let bare = code
         .strip_prefix("Client.")
         .or_else(|| code.strip_prefix("Server."))
+        .or_else(|| code.strip_prefix("AWS.SimpleQueueService."))
         .unwrap_or(code);
     if bare == "InternalError" {
         return Some(if code.starts_with("Client.") {

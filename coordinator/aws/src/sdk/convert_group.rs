@@ -86,7 +86,7 @@ pub(super) fn group(raw: sdk::AutoScalingGroup) -> Result<Group, BadField> {
     })
 }
 
-fn member(group: &str, raw: sdk::Instance) -> Result<Member, BadField> {
+pub(super) fn member(group: &str, raw: sdk::Instance) -> Result<Member, BadField> {
     let bad = |field| BadField {
         what: format!("a member of group {group:?}"),
         field,

@@ -7,6 +7,7 @@ use std::error::Error;
 
 use aws_sdk_ec2::config::http::HttpResponse;
 use aws_sdk_ec2::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_sts::operation::assume_role::AssumeRoleError;
 
 use crate::{AwsError, Call, FailureKind, Region};
 
@@ -49,27 +50,21 @@ where
             true,
         ),
         SdkError::DispatchFailure(failure) => {
-            let text = causes(&error);
-            if text.contains("credentials") {
-                let mut fault = AwsError::reported(call, region, 400, Some("NoCredentials"), &text);
-                fault.may_have_applied = false;
-                fault
-            } else {
+            no_credentials(call, region, &error).unwrap_or_else(|| {
+                let text = causes(&error);
+                let nowhere = text.contains("dns error");
                 // Without a connection nothing was sent; after one, nobody knows.
-                let refused = text.contains("Connection refused")
-                    || text.contains("dns error")
-                    || failure.is_user();
-                unreported(FailureKind::Transient, text, !refused)
-            }
+                let unsent = nowhere || text.contains("Connection refused") || failure.is_user();
+                let text = if nowhere {
+                    format!("its address is not known (is there a region of this name?): {text}")
+                } else {
+                    text
+                };
+                unreported(FailureKind::Transient, text, !unsent)
+            })
         }
-        SdkError::ConstructionFailure(_) => {
-            let text = causes(&error);
-            if text.contains("credentials") {
-                AwsError::reported(call, region, 400, Some("NoCredentials"), &text)
-            } else {
-                unreported(FailureKind::Config, text, false)
-            }
-        }
+        SdkError::ConstructionFailure(_) => no_credentials(call, region, &error)
+            .unwrap_or_else(|| unreported(FailureKind::Config, causes(&error), false)),
         _ => unreported(FailureKind::Transient, causes(&error), true),
     }
 }
@@ -77,6 +72,44 @@ where
 /// A reply that AWS sent and that lacks what AWS promises.
 pub(super) fn incomplete(call: Call, region: &Region, what: String) -> AwsError {
     AwsError::unreported(call, region, FailureKind::UnparsableReply, what, true)
+}
+
+/// What it means when the call was not sent for want of credentials; `None` when that is not the trouble.
+fn no_credentials(call: Call, region: &Region, error: &(dyn Error + 'static)) -> Option<AwsError> {
+    let text = causes(error);
+    if !text.contains("credential") && !text.contains("loading an identity") {
+        return None;
+    }
+    let assumed = chain(error)
+        .find_map(|cause| cause.downcast_ref::<SdkError<AssumeRoleError, HttpResponse>>());
+    let mut fault = match (assumed, region.role()) {
+        (Some(SdkError::ServiceError(refused)), Some(role)) => {
+            let (code, words) = (refused.err().code(), refused.err().message());
+            let text = format!(
+                "the role {role} cannot be assumed: {}",
+                words.unwrap_or("AWS gives no words")
+            );
+            AwsError::reported(call, region, 400, code, &text)
+        }
+        // STS did not answer: that says nothing about the credentials.
+        (Some(_), Some(role)) => {
+            let text = format!("the role {role} cannot be assumed now: {text}");
+            AwsError::unreported(call, region, FailureKind::Transient, text, false)
+        }
+        _ if text.contains("timed out") => {
+            let text = format!("no credentials came in time: {text}");
+            AwsError::unreported(call, region, FailureKind::Transient, text, false)
+        }
+        _ => AwsError::reported(call, region, 400, Some("NoCredentials"), &text),
+    };
+    fault.may_have_applied = false;
+    Some(fault)
+}
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |cause: &&'a (dyn Error + 'static)| {
+        (*cause).source()
+    })
 }
 
 fn causes(error: &(dyn Error + 'static)) -> String {

@@ -244,3 +244,101 @@ fn types_and_zones_are_read_only_where_they_are() {
         assert_eq!(zone_in(text).as_deref(), zone, "{text}");
     }
 }
+
+#[test]
+fn codes_of_queues_hooks_roles_and_quotas() {
+    let table: &[(Option<&str>, &str, FailureKind)] = &[
+        (Some("AWS.SimpleQueueService.NonExistentQueue"), "", Config),
+        (Some("QueueDoesNotExist"), "", Config),
+        (Some("ReceiptHandleIsInvalid"), "", Gone),
+        (Some("OverLimit"), "", Quota),
+        (Some("KmsAccessDenied"), "", Permission),
+        (Some("RequestThrottled"), "", Throttle),
+        (
+            Some("ValidationError"),
+            "No active Lifecycle Action found with instance ID i-0123456789abcdef0",
+            Gone,
+        ),
+        (
+            Some("ValidationError"),
+            "Auto Scaling group name not found: no AutoScalingGroup gpu-a",
+            Gone,
+        ),
+        (
+            Some("ValidationError"),
+            "AutoScalingGroup name not found - AutoScalingGroup gpu-a not found",
+            Gone,
+        ),
+        (Some("ActiveInstanceRefreshNotFound"), "", Gone),
+        (Some("InstanceRefreshInProgress"), "", Contention),
+        (
+            Some("ResourceContention"),
+            "You already have a pending update to an Amazon EC2 Auto Scaling resource",
+            Contention,
+        ),
+        (
+            Some("NoSuchEntity"),
+            "The role with name x cannot be found.",
+            Config,
+        ),
+        (Some("RegionDisabledException"), "", Permission),
+        (Some("ServiceLinkedRoleFailure"), "", Permission),
+        (Some("NoSuchResourceException"), "", Config),
+        (Some("InvalidCapacityReservationId.NotFound"), "", Config),
+        (
+            Some("InvalidParameterValue"),
+            "Invalid region names: ('us-esat-1')",
+            Config,
+        ),
+        (
+            Some("UnauthorizedOperation"),
+            "You are not authorized to perform this operation.",
+            Permission,
+        ),
+    ];
+    for (code, text, kind) in table {
+        let class = classify(*code, text);
+        assert_eq!(class.kind, *kind, "{code:?} {text}");
+        assert!(class.known, "{code:?} {text}");
+    }
+}
+
+#[test]
+fn credentials_are_told_from_what_they_permit_and_said_in_words() {
+    use crate::{AwsError, Call, Region};
+    let of = |code: &str| {
+        let call = Call::DescribeAutoScalingGroups;
+        AwsError::reported(
+            call,
+            &Region::from("us-east-1"),
+            403,
+            Some(code),
+            "AWS says.",
+        )
+    };
+    for (code, words) in [
+        ("ExpiredToken", "have expired"),
+        ("ExpiredTokenException", "have expired"),
+        ("RequestExpired", "clock"),
+        ("AuthFailure", "does not take"),
+        ("InvalidClientTokenId", "does not take"),
+        ("NoCredentials", "no usable AWS credentials"),
+    ] {
+        let error = of(code);
+        assert_eq!(error.kind, Permission, "{code}");
+        assert!(error.is_credentials(), "{code}");
+        let text = error.to_string();
+        assert!(
+            text.contains(words) && text.ends_with("AWS says."),
+            "{text}"
+        );
+    }
+    for code in ["UnauthorizedOperation", "AccessDenied"] {
+        let error = of(code);
+        assert!(!error.is_credentials(), "{code}");
+        assert_eq!(
+            error.to_string(),
+            format!("DescribeAutoScalingGroups in us-east-1: permission ({code}): AWS says.")
+        );
+    }
+}

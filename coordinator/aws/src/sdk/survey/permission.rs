@@ -1,0 +1,122 @@
+//! What IAM says that somebody may do.
+//!
+//! Called by `survey` only. The answer leaves out organisation policies: an allowed action may still be denied.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_iam::Client;
+use aws_sdk_iam::types::PolicyEvaluationDecisionType as Decision;
+
+use crate::sdk::fault::{fault, incomplete};
+use crate::{AwsError, Call, Permission, Region};
+
+pub(super) async fn simulate(
+    client: &Client,
+    region: &Region,
+    caller: &str,
+    actions: &[&str],
+) -> Result<BTreeMap<String, Permission>, AwsError> {
+    let Some(assumed) = AssumedRole::parse(caller) else {
+        return ask(client, region, caller, actions).await;
+    };
+    // A session is no principal that can be simulated: its role is. The session's ARN leaves out the role's path.
+    match ask(client, region, &assumed.role_arn(), actions).await {
+        Err(e) if e.code.as_deref() == Some("NoSuchEntity") => {
+            let arn = role_arn(client, region, &assumed.role).await?;
+            ask(client, region, &arn, actions).await
+        }
+        done => done,
+    }
+}
+
+async fn ask(
+    client: &Client,
+    region: &Region,
+    principal: &str,
+    actions: &[&str],
+) -> Result<BTreeMap<String, Permission>, AwsError> {
+    let mut pages = client
+        .simulate_principal_policy()
+        .policy_source_arn(principal)
+        .set_action_names(Some(actions.iter().map(|a| (*a).to_owned()).collect()))
+        .into_paginator()
+        .send();
+    let mut found = BTreeMap::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|e| fault(Call::SimulatePrincipalPolicy, region, e))?;
+        for result in page.evaluation_results.unwrap_or_default() {
+            let permission = match result.eval_decision {
+                Decision::Allowed => Permission::Allowed,
+                Decision::ExplicitDeny => Permission::Denied,
+                _ => Permission::NotGranted,
+            };
+            found.insert(result.eval_action_name, permission);
+        }
+    }
+    Ok(found)
+}
+
+/// The role's ARN with its path.
+async fn role_arn(client: &Client, region: &Region, name: &str) -> Result<String, AwsError> {
+    let call = Call::GetRole;
+    let reply = client
+        .get_role()
+        .role_name(name)
+        .send()
+        .await
+        .map_err(|e| fault(call, region, e))?;
+    let role = reply
+        .role
+        .ok_or_else(|| incomplete(call, region, "an answer without the role".to_owned()))?;
+    Ok(role.arn)
+}
+
+/// `arn:aws:sts::123456789012:assumed-role/NAME/SESSION`.
+#[derive(Debug, PartialEq, Eq)]
+struct AssumedRole {
+    partition: String,
+    account: String,
+    role: String,
+}
+
+impl AssumedRole {
+    fn parse(arn: &str) -> Option<Self> {
+        let parts: Vec<&str> = arn.splitn(6, ':').collect();
+        let ["arn", partition, "sts", _, account, resource] = parts[..] else {
+            return None;
+        };
+        let role = resource.strip_prefix("assumed-role/")?.split('/').next()?;
+        Some(Self {
+            partition: partition.to_owned(),
+            account: account.to_owned(),
+            role: role.to_owned(),
+        })
+    }
+
+    fn role_arn(&self) -> String {
+        format!(
+            "arn:{}:iam::{}:role/{}",
+            self.partition, self.account, self.role
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_led_back_to_its_role() {
+        let role = |arn| AssumedRole::parse(arn).map(|a| a.role_arn());
+        assert_eq!(
+            role("arn:aws:sts::123456789012:assumed-role/Fleet/i-0abc").as_deref(),
+            Some("arn:aws:iam::123456789012:role/Fleet")
+        );
+        assert_eq!(
+            role("arn:aws-cn:sts::123456789012:assumed-role/Fleet/x:y").as_deref(),
+            Some("arn:aws-cn:iam::123456789012:role/Fleet")
+        );
+        assert_eq!(role("arn:aws:iam::123456789012:user/ann"), None);
+        assert_eq!(role("arn:aws:sts::123456789012:federated-user/ann"), None);
+    }
+}
