@@ -25,7 +25,8 @@ pub use shapes::{
     Activities, Activity, ActivityStatus, DryRun, Gpu, Group, GroupTemplate, HookAnswer,
     HookDefault, HookOn, Instance, InstanceState, InstanceTypeFacts, LaunchAsk, LaunchPlace,
     LaunchRefusal, LaunchReply, Launched, LifecycleHook, Market, Member, MemberState, MixedPolicy,
-    Override, Permission, QueueMessage, QuotaFact, Refresh, Reservation, ReservationKind,
-    ScalingPolicy, ScheduledAction, SpotPrice, TemplateFacts, TemplateRef, WarmPool,
+    Override, Permission, PolicyQuestion, QueueMessage, QuotaFact, Refresh, Reservation,
+    ReservationKind, ScalingPolicy, ScheduledAction, SpotPrice, TemplateFacts, TemplateRef,
+    WarmPool,
 };
 pub use survey::{AwsMend, AwsSurvey};

@@ -16,8 +16,8 @@ pub use events::{HookAnswer, QueueMessage};
 pub use group::{Group, GroupTemplate, Member, MemberState, MixedPolicy, Override, TemplateRef};
 pub use offers::{Reservation, ReservationKind, SpotPrice};
 pub use survey::{
-    DryRun, HookDefault, HookOn, LifecycleHook, Permission, QuotaFact, Refresh, ScalingPolicy,
-    ScheduledAction, WarmPool,
+    DryRun, HookDefault, HookOn, LifecycleHook, Permission, PolicyQuestion, QuotaFact, Refresh,
+    ScalingPolicy, ScheduledAction, WarmPool,
 };
 
 /// How an instance is bought.

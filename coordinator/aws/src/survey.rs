@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use crate::{
-    AwsError, DryRun, Group, GroupName, LifecycleHook, Permission, QuotaFact, Refresh, Region,
-    ScalingPolicy, ScheduledAction, TemplateRef, WarmPool,
+    AwsError, DryRun, Group, GroupName, LifecycleHook, Permission, PolicyQuestion, QuotaFact,
+    Refresh, Region, ScalingPolicy, ScheduledAction, TemplateRef, WarmPool,
 };
 
 /// The questions of a survey. Each is one or a few describes; one that is not permitted fails alone.
@@ -63,13 +63,14 @@ pub trait AwsSurvey: Send + Sync {
         template: &TemplateRef,
     ) -> Result<DryRun, AwsError>;
 
-    /// IAM SimulatePrincipalPolicy of `caller` (a user's or role's ARN) for these actions. Organisation policies are not
-    /// in its answer: an allowed action may still be denied.
+    /// IAM SimulatePrincipalPolicy of `caller` (the ARN that [`Self::caller`] gave: a user's, role's or assumed role's) for
+    /// this question, all pages; by action. Organisation policies are not in its answer: an allowed action may still be
+    /// denied. A root user cannot be simulated.
     async fn simulate_policy(
         &self,
         region: &Region,
         caller: &str,
-        actions: &[&str],
+        question: &PolicyQuestion,
     ) -> Result<BTreeMap<String, Permission>, AwsError>;
 
     /// Service quotas of EC2's running on-demand and spot instances by family (Service Quotas ListServiceQuotas, code

@@ -76,6 +76,9 @@ pub(super) fn group(raw: sdk::AutoScalingGroup) -> Result<Group, BadField> {
         protects_new: raw.new_instances_protected_from_scale_in.unwrap_or(false),
         status: raw.status,
         health_check: raw.health_check_type,
+        health_check_grace_seconds: raw
+            .health_check_grace_period
+            .and_then(|s| u32::try_from(s).ok()),
         max_lifetime_seconds: raw
             .max_instance_lifetime
             .and_then(|s| u32::try_from(s).ok())

@@ -147,6 +147,8 @@ pub struct Group {
     pub status: Option<String>,
     /// `EC2`, `ELB` or more.
     pub health_check: Option<String>,
+    /// Seconds after coming into service before a member's health is looked at.
+    pub health_check_grace_seconds: Option<u32>,
     /// Seconds after which a member is replaced by AWS whatever it does.
     pub max_lifetime_seconds: Option<u32>,
     /// Whether AWS replaces spot members ahead of an interruption.
@@ -216,6 +218,7 @@ mod tests {
             protects_new: true,
             status: None,
             health_check: None,
+            health_check_grace_seconds: None,
             max_lifetime_seconds: None,
             capacity_rebalance: None,
             members: vec![],

@@ -2,6 +2,8 @@
 //!
 //! Filled by `sdk/survey`, read by `drover pools doctor`. A value that AWS did not send is `None`, never zero.
 
+use std::collections::BTreeMap;
+
 use crate::Member;
 
 /// A scaling policy.
@@ -104,6 +106,19 @@ pub enum DryRun {
     Denied(String),
     /// Something else is wrong with it; AWS's code and words.
     Wrong(String),
+}
+
+/// What is asked of a simulated policy: whether these actions are allowed on this resource.
+///
+/// A policy that is narrowed to resources and tags denies the same action on `*`, so both belong to the question.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PolicyQuestion {
+    /// Actions, as `autoscaling:SetDesiredCapacity`.
+    pub actions: Vec<String>,
+    /// ARNs of the resources (`ResourceArns`); empty: `*`.
+    pub resources: Vec<String>,
+    /// Single values of context keys (`ContextEntries` of type `string`), as `aws:ResourceTag/drover:owner`.
+    pub context: BTreeMap<String, String>,
 }
 
 /// What a simulated policy says of one action.

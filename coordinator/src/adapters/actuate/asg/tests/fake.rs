@@ -54,6 +54,7 @@ pub(super) fn group(name: &str, zones: &[&str]) -> Group {
         protects_new: true,
         status: None,
         health_check: None,
+        health_check_grace_seconds: None,
         max_lifetime_seconds: None,
         capacity_rebalance: Some(false),
         members: vec![],
