@@ -23,6 +23,8 @@ const STAMP: &str = "drover-complete";
 pub(crate) struct Peers {
     /// moto's server program (`DROVER_MOTO_SERVER`).
     pub(crate) moto_server: PathBuf,
+    /// Terraform (`DROVER_TERRAFORM`).
+    pub(crate) terraform: PathBuf,
 }
 
 /// Installs what is missing and gives the paths.
@@ -38,7 +40,10 @@ pub(crate) fn install() -> Result<Peers> {
     lock.lock()
         .with_context(|| format!("cannot lock {}", lock_path.display()))?;
     let moto_server = moto(&dir)?;
-    Ok(Peers { moto_server })
+    Ok(Peers {
+        moto_server,
+        terraform: terraform()?,
+    })
 }
 
 /// `DROVER_PEERS`, or `peers` in the cache.
@@ -93,6 +98,20 @@ fn moto(dir: &Path) -> Result<PathBuf> {
     fs::write(&stamp, MOTO_CONSTRAINTS)
         .with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(server)
+}
+
+/// Terraform comes as its maker's own program, from no package index: it is looked for and not installed.
+fn terraform() -> Result<PathBuf> {
+    let named = env::var_os("DROVER_TERRAFORM").filter(|program| !program.is_empty());
+    let program = named.map_or_else(|| PathBuf::from("terraform"), PathBuf::from);
+    match command::stdout(Command::new(&program).args(["version", "-json"])) {
+        Ok(_) => Ok(program),
+        Err(error) => bail!(
+            "{} does not run ({error:#}); the tests of packer/terraform need Terraform 1.11 or newer: \
+             https://developer.hashicorp.com/terraform/install, on PATH or named in DROVER_TERRAFORM",
+            program.display()
+        ),
+    }
 }
 
 /// The version that is really importable there; none when the environment is broken.

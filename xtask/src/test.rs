@@ -66,7 +66,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             "DROVER_CLOCK_SHIFT_LIB",
             workspace::built("debug", "libdrover_clock_shift.so"),
         )
-        .env("DROVER_MOTO_SERVER", peers.moto_server);
+        .env("DROVER_MOTO_SERVER", peers.moto_server)
+        .env("DROVER_TERRAFORM", peers.terraform);
     let (tally, exited_well) = stream(&mut cargo)?;
 
     let counted = tally.closed(exited_well);
