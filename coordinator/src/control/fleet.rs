@@ -5,6 +5,7 @@
 
 mod busy;
 mod join;
+pub(super) mod marks;
 mod sizes;
 mod work;
 

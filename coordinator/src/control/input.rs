@@ -3,7 +3,7 @@
 //! Called by the cycle after bookkeeping. **Invariant:** an instance is counted once: as a node, as coming, or as unmanaged.
 
 use super::cycle::{Control, Round};
-use super::fleet::FleetNode;
+use super::fleet::{FleetNode, marks};
 use super::launches::life;
 use super::orders::DROVER;
 use crate::config::{PoolConfig, PoolSource};
@@ -156,8 +156,8 @@ impl Control {
             anticipate: pool.anticipate.then(Anticipate::default),
             quota: pool.quota,
             rank: u32::try_from(rank).unwrap_or(u32::MAX),
-            labels: pool.labels.clone(),
-            taints: pool.taints.clone(),
+            labels: marks::labels(pool, reading.map(AsRef::as_ref)),
+            taints: marks::taints(pool, reading.map(AsRef::as_ref)),
             offerings: reading
                 .map(|reading| offerings(round, pool, reading, boot))
                 .unwrap_or_default(),

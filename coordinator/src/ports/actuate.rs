@@ -5,6 +5,7 @@ use drover_core::model::{
     FailureKind, InstanceId, LaunchId, Offering, OfferingId, PoolId, PoolKind, Steering, Stop,
     UnixMs,
 };
+use std::collections::BTreeMap;
 
 /// How an instance is, in the words all providers share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,8 +71,14 @@ pub struct PoolReading {
     pub stops: Vec<Stop>,
     /// Removal is possible.
     pub removable: bool,
+    /// Labels that the provider says its nodes get (tags of a group). The config's win.
+    pub labels: BTreeMap<String, String>,
+    /// Taints that the provider says its nodes get, key to value. The config's win.
+    pub taints: BTreeMap<String, String>,
     /// Things a person should know (processes not suspended, unprotected instances).
     pub warnings: Vec<String>,
+    /// Things worth knowing that are no trouble: which template it launches from, whose prices are taken. Never an event.
+    pub remarks: Vec<String>,
     /// New failures since the last reading.
     pub failures: Vec<ProviderFailure>,
     /// Nodes that the provider is still wanted to bring beyond those it shows, where it keeps such a wish (a desired

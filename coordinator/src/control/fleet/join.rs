@@ -2,6 +2,7 @@
 
 use super::FleetNode;
 use super::busy::{Evidence, busy};
+use super::marks;
 use super::sizes::{allocatable, count, model, template, used};
 use super::work::{self, Asked};
 use crate::config::{Config, PoolConfig, PoolSource};
@@ -309,8 +310,12 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
             .unwrap_or_default(),
         price: offering.map(|offering| offering.price),
         offering: offering.map(|offering| offering.id.clone()),
-        labels: pool.map(|pool| pool.labels.clone()).unwrap_or_default(),
-        taints: pool.map(|pool| pool.taints.clone()).unwrap_or_default(),
+        labels: pool
+            .map(|pool| marks::labels(pool, reading.map(Arc::as_ref)))
+            .unwrap_or_default(),
+        taints: pool
+            .map(|pool| marks::taints(pool, reading.map(Arc::as_ref)))
+            .unwrap_or_default(),
         record: Some(record.clone()),
         order,
         drain,
@@ -379,8 +384,8 @@ fn silent(
         workloads: Vec::new(),
         launched: instance.launched,
         gpu_model: model(None, offering, Some(pool)),
-        labels: pool.labels.clone(),
-        taints: pool.taints.clone(),
+        labels: marks::labels(pool, Some(reading)),
+        taints: marks::taints(pool, Some(reading)),
         busy: Busy::Unknown {
             why: "no agent speaks for it".to_owned(),
         },

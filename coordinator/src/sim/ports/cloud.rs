@@ -13,6 +13,7 @@ use drover_core::model::{
     FailureKind, InstanceId, Market, MicroUsd, Millis, Offering, OfferingId, PoolId, PoolKind,
     Steering, Stop, UnixMs,
 };
+use std::collections::BTreeMap;
 
 /// Every sim pool of the config.
 pub(in crate::sim) struct Cloud(pub(in crate::sim) Shared);
@@ -115,7 +116,10 @@ fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
         provider_max: Some(group.max),
         stops: unowned.into_iter().collect(),
         removable: true,
+        labels: BTreeMap::new(),
+        taints: BTreeMap::new(),
         warnings: Vec::new(),
+        remarks: Vec::new(),
         failures: Vec::new(),
         unfilled: 0,
         withdrawing: false,
