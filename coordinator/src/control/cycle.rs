@@ -163,6 +163,15 @@ impl Control {
         self.planning
     }
 
+    /// Calls to the outside that were begun and have not been taken, as text.
+    #[must_use]
+    pub fn at_work(&self) -> Vec<String> {
+        let asks = self.asks.flying().map(|launch| format!("launch {launch}"));
+        let deeds = self.deeds.flying().map(|deed| format!("{deed:?}"));
+        let reads = self.pools.reading().map(|pool| format!("reading {pool}"));
+        asks.chain(deeds).chain(reads).collect()
+    }
+
     /// The bell that wakes the loop around it.
     #[must_use]
     pub fn wake(&self) -> Wake {

@@ -78,6 +78,11 @@ impl Pools {
         self.calls.wait_for_calls();
     }
 
+    /// Pools that are being read.
+    pub(super) fn reading(&self) -> impl Iterator<Item = &PoolId> {
+        self.calls.flying().flatten()
+    }
+
     /// When the next pool is read again that was put off after now, monotonic.
     pub(super) fn next_read(&self, now: Millis) -> Option<Millis> {
         let all = self.watches.values().map(|watch| watch.next);

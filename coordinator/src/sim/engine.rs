@@ -4,6 +4,8 @@
 //! Called by the CLI and the benchmarks. **Invariant:** control is the very one of production; only its ports differ.
 
 mod mishaps;
+mod people;
+mod rest;
 
 use super::config::{Approvals, SimConfig};
 use super::history::History;
@@ -24,6 +26,7 @@ use crate::ports::store::{CommitError, ReadError, Store};
 use crate::records::keys;
 use drover_core::model::{Millis, Resources, UnixMs};
 use mishaps::Schedule;
+use rest::{Rest, unless_stuck};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -53,6 +56,18 @@ pub enum SimError {
     /// No runtime, no thread.
     #[error("cannot start")]
     Start(#[source] std::io::Error),
+    /// It waits for something that never comes: a fault of Drover's, or of the simulation.
+    #[error(
+        "nothing goes on after {at_s} s of virtual time: it waits for ever for {awaited}{calls}"
+    )]
+    Stuck {
+        /// Virtual time since the start.
+        at_s: u64,
+        /// What is waited for.
+        awaited: &'static str,
+        /// Calls that have not ended, as text.
+        calls: String,
+    },
     /// The simulation panicked: a fault of Drover's.
     #[error("the simulation broke off: {0}")]
     Broke(String),
@@ -72,13 +87,19 @@ pub fn run(trace: &Trace, setup: &SimConfig, seed: u64) -> Result<History, SimEr
     // A thread of its own: the caller may stand in a runtime already.
     std::thread::scope(|scope| {
         let played = scope.spawn(|| {
+            let rest = Arc::new(Rest::default());
+            let parks = rest.clone();
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_time()
+                .on_thread_park(move || parks.parked())
                 .build()
                 .map_err(SimError::Start)?;
             runtime.block_on(async {
                 let mut engine = Engine::new(trace, setup, seed).await?;
-                engine.play().await?;
+                match unless_stuck(&rest, engine.play()).await {
+                    Some(played) => played?,
+                    None => return Err(engine.stuck()),
+                }
                 Ok(engine.finish())
             })
         });
@@ -144,6 +165,8 @@ struct Engine {
     /// When anything changed last.
     changed: UnixMs,
     stop: Option<UnixMs>,
+    /// What is waited for.
+    awaited: &'static str,
 }
 
 /// What a coordinator over this store needs beside it.
@@ -216,6 +239,7 @@ impl Engine {
             watch: Watch::default(),
             changed: START,
             stop: setup.simulate.end.map(|end| START.after(end)),
+            awaited: "its start",
         })
     }
 
@@ -262,6 +286,26 @@ impl Engine {
         Ok(())
     }
 
+    /// It died at what it did.
+    async fn died(&mut self) -> Result<(), SimError> {
+        self.stage.lock().note("the coordinator died".to_owned());
+        self.restart().await
+    }
+
+    /// What the run waits for, when it waits for ever.
+    fn stuck(&self) -> SimError {
+        let calls = self.control.at_work();
+        SimError::Stuck {
+            at_s: self.stage.lock().elapsed().0 / 1_000,
+            awaited: self.awaited,
+            calls: if calls.is_empty() {
+                String::new()
+            } else {
+                format!("; calls that have not ended: {}", calls.join(", "))
+            },
+        }
+    }
+
     async fn play(&mut self) -> Result<(), SimError> {
         loop {
             self.stage.lock().advance();
@@ -282,27 +326,24 @@ impl Engine {
     /// Cycles until nothing changes any more at this moment.
     async fn settle(&mut self) -> Result<(), SimError> {
         for _ in 0..IN_A_ROW {
-            Stage::enrol(&self.stage, self.store.as_ref() as &dyn Store).await?;
-            let before = self.stage.lock().version;
-            let cycle = tokio::select! {
-                biased;
-                () = self.death.came() => None,
-                again = self.control.cycle() => Some(again?),
-            };
-            let Some(again) = cycle else {
-                self.stage.lock().note("the coordinator died".to_owned());
-                self.restart().await?;
+            self.awaited = "the enrolment of agents";
+            let enrolled = Stage::enrol(&self.stage, self.store.as_ref() as &dyn Store);
+            let Some(enrolled) = self.death.or(enrolled).await else {
+                self.died().await?;
                 continue;
             };
+            enrolled?;
+            let before = self.stage.lock().version;
+            self.awaited = "the end of a cycle";
+            let Some(again) = self.death.or(self.control.cycle()).await else {
+                self.died().await?;
+                continue;
+            };
+            let again = again?;
             let view = self.commands.view();
             let mut acted = false;
             if self.setup.simulate.approvals == Approvals::AtOnce {
-                for approval in &view.approvals {
-                    self.commands
-                        .approve("admin/simulated", &approval.id)
-                        .await?;
-                    acted = true;
-                }
+                acted = self.approve_all().await?;
             }
             let told = self.queue.told();
             {
@@ -387,5 +428,7 @@ impl Engine {
     }
 }
 
+#[cfg(test)]
+mod deaths;
 #[cfg(test)]
 mod tests;

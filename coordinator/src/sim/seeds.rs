@@ -99,6 +99,7 @@ fn violated(scenario: &Scenario) -> Option<String> {
             .violations
             .first()
             .map(|(_, which, _)| which.clone()),
+        Err(SimError::Stuck { awaited, .. }) => Some(format!("waits for ever for {awaited}")),
         Err(error) => Some(format!("broke off: {error}")),
     }
 }

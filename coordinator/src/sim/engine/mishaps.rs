@@ -2,6 +2,7 @@
 //!
 //! Called by the engine before it lets cycles run. Everything here happens to Drover; nothing here is Drover.
 
+use super::people::PERSON;
 use super::{Engine, SimError};
 use crate::adapters::store::memory::DiskCopy;
 use crate::control::cycle::CycleError;
@@ -17,7 +18,6 @@ use drover_core::model::{Millis, UnixMs};
 const JUMP: Millis = Millis::minutes(90);
 /// A person looks at a restored store for so long before thawing it.
 const LOOK: Millis = Millis::minutes(10);
-const PERSON: &str = "admin/simulated";
 
 /// What is to come and what goes on.
 pub(super) struct Schedule {
@@ -43,6 +43,8 @@ enum End {
 impl Schedule {
     pub(super) fn new(faults: &[Fault], seed: u64) -> Self {
         let mut ahead = faults.to_vec();
+        // Those of one moment begin in their order.
+        ahead.reverse();
         ahead.sort_by_key(|fault| std::cmp::Reverse(fault.at));
         Self {
             ahead,
@@ -177,7 +179,11 @@ impl Engine {
                     };
                     if let Some(id) = id {
                         // A node that died meanwhile has no record any more.
-                        let _ = self.commands.uncordon(PERSON, id.as_str()).await;
+                        let _ = self
+                            .person("an uncordon", async |commands| {
+                                commands.uncordon(PERSON, id.as_str()).await
+                            })
+                            .await?;
                     }
                 }
             }
@@ -203,7 +209,9 @@ impl Engine {
             }
             End::Thaw => {
                 // Somebody may have thawed it already.
-                let _ = self.commands.thaw(PERSON, None).await;
+                let _ = self
+                    .person("a thaw", async |commands| commands.thaw(PERSON, None).await)
+                    .await?;
             }
         }
         Ok(())
@@ -214,12 +222,12 @@ impl Engine {
         for at in self.some(fault, false) {
             let id = self.stage.lock().nodes[at].id.clone();
             // A node that control does not know yet, or that leaves, cannot be cordoned.
-            if self
-                .commands
-                .cordon(PERSON, id.as_str(), "looking at it")
-                .await
-                .is_ok()
-            {
+            let cordoned = self
+                .person("a cordon", async |commands| {
+                    commands.cordon(PERSON, id.as_str(), "looking at it").await
+                })
+                .await?;
+            if cordoned.is_ok() {
                 self.stage.lock().mishaps.cordoned.insert(at);
                 done.push(at);
             }
@@ -245,6 +253,7 @@ impl Engine {
     async fn second(&mut self) -> Result<(), SimError> {
         let before = self.stage.lock().version;
         let other = self.start().await?;
+        self.awaited = "the last cycle of a coordinator that no longer leads";
         let fenced = match self.control.cycle().await {
             Err(CycleError::Fenced(_)) => true,
             Ok(_) | Err(CycleError::Read(_)) => false,

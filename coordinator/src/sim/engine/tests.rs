@@ -6,7 +6,7 @@ use crate::sim::trace::Job;
 use drover_core::model::MilliCpu;
 
 /// One pool per region, nodes of 8 GPUs.
-fn setup(simulate: &str, pools: &[&str], offering: &str) -> SimConfig {
+pub(super) fn setup(simulate: &str, pools: &[&str], offering: &str) -> SimConfig {
     let mut text = format!(
         "[simulate]\n{simulate}\n[control]\nbreaker_fleet_percent = 50\nbreaker_pool = 100\ngang_hold = \"10m\"\n"
     );
@@ -37,7 +37,7 @@ fn gpus(count: u32) -> Resources {
 }
 
 /// Seconds.
-fn job(id: &str, submit: u64, duration: u64, unit: u32) -> Job {
+pub(super) fn job(id: &str, submit: u64, duration: u64, unit: u32) -> Job {
     Job::new(
         id.to_owned(),
         Millis::seconds(submit),
@@ -54,7 +54,7 @@ fn gang(units: u32, min: u32, job: Job) -> Job {
     }
 }
 
-fn trace(jobs: &[Job]) -> Trace {
+pub(super) fn trace(jobs: &[Job]) -> Trace {
     let mut trace = Trace {
         name: "t".into(),
         jobs: jobs.to_vec(),

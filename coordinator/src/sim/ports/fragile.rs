@@ -29,9 +29,14 @@ impl Death {
         self.writes.store(0, Ordering::SeqCst);
     }
 
-    /// Resolves when it has died.
-    pub(in crate::sim) async fn came(&self) {
-        self.came.notified().await;
+    /// Something that the coordinator does, to its end; `None` when it dies at it. Whatever writes to the store goes
+    /// through here: the write at which it dies never answers.
+    pub(in crate::sim) async fn or<T>(&self, deed: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.came.notified() => None,
+            done = deed => Some(done),
+        }
     }
 
     async fn written(&self) {
