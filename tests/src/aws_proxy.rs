@@ -10,12 +10,16 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+mod clock;
 mod describe;
 mod desired;
 mod group_view;
+mod iam;
 mod launch;
 mod ledger;
+mod offers;
 mod query;
+mod reply;
 mod scenario;
 mod server;
 mod state;
@@ -24,7 +28,10 @@ mod upstream;
 mod xml;
 
 pub use ledger::{Cause, End, Launch, Ledger, Mutation};
-pub use scenario::{Effect, Fault, Ration, Scenario, Timing};
+pub use scenario::{
+    Decision, Effect, EventKind, Fault, PermissionRow, QueueRow, QuotaRow, Ration, RefreshRow,
+    ReservationRow, Scenario, SpotPriceRow, Timing,
+};
 
 /// A running proxy; it ends when this is dropped.
 pub struct AwsProxy {
@@ -68,6 +75,54 @@ impl AwsProxy {
         self.proxy.set(scenario).await;
     }
 
+    /// Makes a call through the proxy, as any client would; gives the answer's text.
+    ///
+    /// # Errors
+    /// The answer's text when it is a refusal.
+    pub async fn call(
+        &self,
+        region: &str,
+        service: Service,
+        action: &str,
+        form: &[(&str, &str)],
+    ) -> Result<String, String> {
+        let form: Vec<_> = form
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        let (name, version) = service.spelled();
+        query_moto(&self.url(), region, name, version, action, &form).await
+    }
+
+    /// Makes a JSON call through the proxy; `target` is for instance `AmazonSQS.ReceiveMessage`.
+    ///
+    /// # Errors
+    /// The answer's text when it is a refusal.
+    pub async fn call_json(
+        &self,
+        region: &str,
+        service: &str,
+        target: &str,
+        body: &serde_json::Value,
+    ) -> Result<serde_json::Value, String> {
+        let query = query::Query {
+            region: region.to_owned(),
+            service: service.to_owned(),
+            json: Some(query::JsonCall {
+                target: target.to_owned(),
+                content_type: "application/x-amz-json-1.0".to_owned(),
+                body: body.clone(),
+            }),
+            ..query::Query::default()
+        };
+        let reply = upstream::Upstream::new(&self.url()).forward(&query).await?;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        if !reply.is_ok() {
+            return Err(text);
+        }
+        serde_json::from_str(&text).or(Ok(serde_json::Value::Null))
+    }
+
     /// What happened so far.
     pub fn ledger(&self) -> Ledger {
         self.proxy.ledger().clone()
@@ -82,6 +137,34 @@ impl AwsProxy {
 impl Drop for AwsProxy {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// A service of AWS that speaks the Query protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Auto Scaling.
+    AutoScaling,
+    /// EC2.
+    Ec2,
+    /// IAM.
+    Iam,
+    /// STS.
+    Sts,
+    /// SQS, in its older form.
+    Sqs,
+}
+
+impl Service {
+    /// Name in a signature's scope, and version of the interface.
+    fn spelled(self) -> (&'static str, &'static str) {
+        match self {
+            Self::AutoScaling => ("autoscaling", "2011-01-01"),
+            Self::Ec2 => ("ec2", "2016-11-15"),
+            Self::Iam => ("iam", "2010-05-08"),
+            Self::Sts => ("sts", "2011-06-15"),
+            Self::Sqs => ("sqs", "2012-11-05"),
+        }
     }
 }
 
@@ -105,3 +188,6 @@ pub(crate) async fn query_moto(
     let text = String::from_utf8_lossy(&reply.body).into_owned();
     if reply.is_ok() { Ok(text) } else { Err(text) }
 }
+
+#[cfg(test)]
+mod tests;

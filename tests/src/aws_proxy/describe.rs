@@ -4,7 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::query::{AUTOSCALING, EC2, Query, Reply};
+use super::clock::rfc3339;
+use super::query::Query;
+use super::reply::{AUTOSCALING, EC2, Reply};
 use super::server::Proxy;
 use super::state::{ActivityRow, RegionState};
 use super::xml::Element;
@@ -14,7 +16,7 @@ pub(super) async fn groups(proxy: &Proxy, query: &Query) -> Result<Reply, String
     let handle = proxy.region(&query.region);
     let mut state = handle.lock().await;
     let reply = proxy.upstream().forward(query).await?;
-    let Some(mut tree) = good(&reply)? else {
+    let Some(mut tree) = reply.tree()? else {
         return Ok(reply);
     };
     let list = tree
@@ -77,7 +79,7 @@ pub(super) async fn instances(proxy: &Proxy, query: &Query) -> Result<Reply, Str
     let handle = proxy.region(&query.region);
     let state = handle.lock().await;
     let reply = proxy.upstream().forward(query).await?;
-    let Some(mut tree) = good(&reply)? else {
+    let Some(mut tree) = reply.tree()? else {
         return Ok(reply);
     };
     tree.each_mut("instancesSet", &mut |set| {
@@ -153,48 +155,4 @@ fn activity(group: &str, row: &ActivityRow) -> Element {
             Element::leaf("Details", &row.details),
         ],
     )
-}
-
-fn good(reply: &Reply) -> Result<Option<Element>, String> {
-    if !reply.is_ok() {
-        return Ok(None);
-    }
-    Element::parse(&String::from_utf8_lossy(&reply.body))
-        .map(Some)
-        .map_err(|e| format!("moto's answer: {e}"))
-}
-
-/// `2026-01-02T03:04:05.678Z`; the civil date by Howard Hinnant's algorithm (days_from_civil, inverted).
-fn rfc3339(unix_ms: u64) -> String {
-    let (days, of_day) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
-    let z = days + 719_468;
-    let (era, of_era) = (z / 146_097, z % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.{:03}Z",
-        of_day / 1_000 % 60,
-        of_day % 1_000
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rfc3339;
-
-    #[test]
-    fn times_are_written_as_aws_writes_them() {
-        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(rfc3339(951_782_400_000), "2000-02-29T00:00:00.000Z");
-        assert_eq!(rfc3339(1_796_083_199_999), "2026-11-30T23:59:59.999Z");
-    }
 }

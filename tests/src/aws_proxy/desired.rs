@@ -4,11 +4,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::clock::now_unix_ms;
 use super::group_view::GroupView;
 use super::ledger::{Cause, End, Launch};
-use super::query::{Query, Reply};
+use super::query::Query;
+use super::reply::Reply;
 use super::server::Proxy;
-use super::state::{RegionState, now_unix_ms, refusal, take_ration};
+use super::state::{RegionState, refusal, take_ration};
 
 /// Answers a SetDesiredCapacity call.
 pub(super) async fn set_desired(proxy: &Proxy, query: &Query) -> Result<Reply, String> {

@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
+use super::clock::now_unix_ms;
 use super::group_view::GroupView;
 use super::ledger::Launch;
-use super::query::{Query, Reply};
+use super::query::Query;
+use super::reply::Reply;
 use super::scenario::Ration;
 use super::server::{Proxy, internal};
-use super::state::{Remembered, now_unix_ms, refusal, take_ration};
+use super::state::{Remembered, refusal, take_ration};
 use super::xml::Element;
 
 /// AWS's limit for one call.

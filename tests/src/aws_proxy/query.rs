@@ -1,15 +1,10 @@
-//! AWS's Query protocol: a form comes in, XML goes out.
+//! What comes in: AWS's Query protocol (a form) and its JSON protocol (an action in a header).
 //!
 //! Used by the proxy's server and by everything that answers. It must not know what the actions mean.
 
 use std::collections::BTreeMap;
 
-use super::xml::Element;
-
-/// The namespace of Auto Scaling's replies.
-pub(super) const AUTOSCALING: &str = "http://autoscaling.amazonaws.com/doc/2011-01-01/";
-/// The namespace of EC2's replies.
-pub(super) const EC2: &str = "http://ec2.amazonaws.com/doc/2016-11-15/";
+use serde_json::Value;
 
 /// One call.
 #[derive(Clone, Debug, Default)]
@@ -17,13 +12,50 @@ pub(super) struct Query {
     pub(super) action: String,
     pub(super) region: String,
     pub(super) service: String,
+    /// The form; empty for a JSON call.
     pub(super) params: BTreeMap<String, String>,
+    /// Set for a JSON call.
+    pub(super) json: Option<JsonCall>,
+}
+
+/// What a JSON call brings along.
+#[derive(Clone, Debug)]
+pub(super) struct JsonCall {
+    /// The whole `x-amz-target`, for instance `AmazonSQS.ReceiveMessage`.
+    pub(super) target: String,
+    /// `application/x-amz-json-1.0` or `-1.1`.
+    pub(super) content_type: String,
+    pub(super) body: Value,
 }
 
 impl Query {
     /// Reads a call from its form and its Authorization header, whose scope names region and service.
     pub(super) fn read(authorization: &str, body: &[u8]) -> Self {
         let params: BTreeMap<_, _> = form_urlencoded::parse(body).into_owned().collect();
+        let mut query = Self::scoped(authorization);
+        query.action = params.get("Action").cloned().unwrap_or_default();
+        query.params = params;
+        query
+    }
+
+    /// Reads a JSON call.
+    pub(super) fn read_json(
+        authorization: &str,
+        target: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Self {
+        let mut query = Self::scoped(authorization);
+        query.action = target.rsplit('.').next().unwrap_or_default().to_owned();
+        query.json = Some(JsonCall {
+            target: target.to_owned(),
+            content_type: content_type.to_owned(),
+            body: serde_json::from_slice(body).unwrap_or(Value::Null),
+        });
+        query
+    }
+
+    fn scoped(authorization: &str) -> Self {
         let scope = authorization
             .split("Credential=")
             .nth(1)
@@ -35,10 +67,9 @@ impl Query {
             .split('/')
             .skip(2);
         Self {
-            action: params.get("Action").cloned().unwrap_or_default(),
             region: parts.next().unwrap_or("us-east-1").to_owned(),
             service: parts.next().unwrap_or_default().to_owned(),
-            params,
+            ..Self::default()
         }
     }
 
@@ -47,14 +78,38 @@ impl Query {
         self.params.get(name).map_or("", String::as_str)
     }
 
-    /// A list: `Name.member.1`, `Name.member.2`, ... in order.
+    /// A number in the form.
+    pub(super) fn number(&self, name: &str) -> Option<u32> {
+        self.get(name).parse().ok()
+    }
+
+    /// A list of Auto Scaling or IAM: `Name.member.1`, `Name.member.2`, ... in order.
     pub(super) fn list(&self, name: &str) -> Vec<String> {
-        let prefix = format!("{name}.member.");
+        self.numbered(&format!("{name}.member."))
+    }
+
+    /// A list of EC2: `Name.1`, `Name.2`, ... in order.
+    pub(super) fn plain_list(&self, name: &str) -> Vec<String> {
+        self.numbered(&format!("{name}."))
+    }
+
+    /// EC2's filters: name and values.
+    pub(super) fn filters(&self) -> Vec<(String, Vec<String>)> {
+        (1..=20)
+            .map(|n| {
+                let name = self.get(&format!("Filter.{n}.Name")).to_owned();
+                (name, self.plain_list(&format!("Filter.{n}.Value")))
+            })
+            .filter(|(name, _)| !name.is_empty())
+            .collect()
+    }
+
+    fn numbered(&self, prefix: &str) -> Vec<String> {
         let mut found: Vec<(u32, String)> = self
             .params
             .iter()
             .filter_map(|(key, value)| {
-                Some((key.strip_prefix(&prefix)?.parse().ok()?, value.clone()))
+                Some((key.strip_prefix(prefix)?.parse().ok()?, value.clone()))
             })
             .collect();
         found.sort_unstable();
@@ -66,102 +121,16 @@ impl Query {
         self.get("AutoScalingGroupName")
     }
 
-    /// Whether it belongs to Auto Scaling.
-    pub(super) fn is_autoscaling(&self) -> bool {
-        self.service == "autoscaling"
-    }
-}
-
-/// An answer.
-#[derive(Clone, Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) content_type: &'static str,
-    pub(super) body: Vec<u8>,
-}
-
-impl Reply {
-    /// XML that is already text.
-    pub(super) fn xml(status: u16, body: String) -> Self {
-        Self {
-            status,
-            content_type: "text/xml",
-            body: body.into_bytes(),
-        }
+    /// Where a page begins, for lists that the proxy pages itself.
+    pub(super) fn page_start(&self) -> usize {
+        self.get("NextToken").parse().unwrap_or(0)
     }
 
-    /// JSON, for the admin path.
-    pub(super) fn json(status: u16, body: String) -> Self {
-        Self {
-            status,
-            content_type: "application/json",
-            body: body.into_bytes(),
-        }
-    }
-
-    /// A good answer of Auto Scaling to `action`, with what its result holds.
-    pub(super) fn result(action: &str, result: Vec<Element>) -> Self {
-        let metadata = Element::node(
-            "ResponseMetadata",
-            vec![Element::leaf("RequestId", "proxy")],
-        );
-        let root = Element::node(
-            &format!("{action}Response"),
-            vec![Element::node(&format!("{action}Result"), result), metadata],
-        );
-        Self::xml(200, root.document(AUTOSCALING))
-    }
-
-    /// A good answer of Auto Scaling to `action`, which has no result.
-    pub(super) fn empty(action: &str) -> Self {
-        let metadata = Element::node(
-            "ResponseMetadata",
-            vec![Element::leaf("RequestId", "proxy")],
-        );
-        Self::xml(
-            200,
-            Element::node(&format!("{action}Response"), vec![metadata]).document(AUTOSCALING),
-        )
-    }
-
-    /// An error as `service` spells it.
-    pub(super) fn error(query: &Query, status: u16, code: &str, message: &str) -> Self {
-        let pair = vec![
-            Element::leaf("Code", code),
-            Element::leaf("Message", message),
-        ];
-        if query.is_autoscaling() {
-            let mut error = vec![Element::leaf(
-                "Type",
-                if status < 500 { "Sender" } else { "Receiver" },
-            )];
-            error.extend(pair);
-            let root = Element::node(
-                "ErrorResponse",
-                vec![
-                    Element::node("Error", error),
-                    Element::leaf("RequestId", "proxy"),
-                ],
-            );
-            Self::xml(status, root.document(AUTOSCALING))
-        } else {
-            let errors = Element::node("Errors", vec![Element::node("Error", pair)]);
-            let root = Element::node(
-                "Response",
-                vec![errors, Element::leaf("RequestID", "proxy")],
-            );
-            Self::xml(status, root.document(EC2))
-        }
-    }
-
-    /// Auto Scaling's refusal of a call that makes no sense.
-    pub(super) fn invalid(query: &Query, message: &str) -> Self {
-        Self::error(query, 400, "ValidationError", message)
-    }
-
-    /// Whether it is a good one.
-    pub(super) fn is_ok(&self) -> bool {
-        self.status < 300
+    /// Whether it only reads, by its name.
+    pub(super) fn only_reads(&self) -> bool {
+        ["Describe", "Get", "List", "Receive", "Simulate"]
+            .iter()
+            .any(|p| self.action.starts_with(p))
     }
 }
 
@@ -174,7 +143,7 @@ mod tests {
         let header = "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu-west-1/autoscaling/aws4_request, SignedHeaders=host";
         let query = Query::read(
             header,
-            b"Action=X&A.member.2=two&A.member.1=one&A.member.10=ten&B=b%20c",
+            b"Action=X&A.member.2=two&A.member.1=one&A.member.10=ten&B=b%20c&Filter.1.Name=state&Filter.1.Value.1=active",
         );
         assert_eq!(
             (query.region.as_str(), query.service.as_str()),
@@ -182,5 +151,23 @@ mod tests {
         );
         assert_eq!(query.list("A"), ["one", "two", "ten"]);
         assert_eq!(query.get("B"), "b c");
+        assert_eq!(
+            query.filters(),
+            [("state".to_owned(), vec!["active".to_owned()])]
+        );
+    }
+
+    #[test]
+    fn a_json_call_names_its_action_in_the_target() {
+        let header = "AWS4-HMAC-SHA256 Credential=A/20260101/us-west-2/sqs/aws4_request, x";
+        let query = Query::read_json(
+            header,
+            "AmazonSQS.ReceiveMessage",
+            "application/x-amz-json-1.0",
+            b"{\"QueueUrl\":\"u\"}",
+        );
+        assert_eq!(query.action, "ReceiveMessage");
+        assert!(query.only_reads());
+        assert_eq!(query.json.expect("is JSON").body["QueueUrl"], "u");
     }
 }

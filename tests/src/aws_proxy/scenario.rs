@@ -5,6 +5,13 @@
 
 use serde::{Deserialize, Serialize};
 
+mod world;
+
+pub use world::{
+    Decision, EventKind, PermissionRow, QueueRow, QuotaRow, RefreshRow, ReservationRow,
+    SpotPriceRow,
+};
+
 /// Everything that makes the proxy differ from an AWS that always obliges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -19,6 +26,18 @@ pub struct Scenario {
     pub token_memory_ms: Option<u64>,
     /// How often AWS tries an unfilled desired capacity again, milliseconds.
     pub retry_ms: u64,
+    /// Spot prices.
+    pub spot_prices: Vec<SpotPriceRow>,
+    /// Capacity reservations and blocks.
+    pub reservations: Vec<ReservationRow>,
+    /// Service quotas; where none is named for EC2, plenty.
+    pub quotas: Vec<QuotaRow>,
+    /// Permissions; the first row that names the action counts, without one it is allowed.
+    pub permissions: Vec<PermissionRow>,
+    /// Instance refreshes, newest first.
+    pub refreshes: Vec<RefreshRow>,
+    /// Queues that get events.
+    pub queues: Vec<QueueRow>,
 }
 
 impl Default for Scenario {
@@ -29,6 +48,12 @@ impl Default for Scenario {
             timing: Vec::new(),
             token_memory_ms: None,
             retry_ms: 60_000,
+            spot_prices: Vec::new(),
+            reservations: Vec::new(),
+            quotas: Vec::new(),
+            permissions: Vec::new(),
+            refreshes: Vec::new(),
+            queues: Vec::new(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Started by `AwsProxy`. One lock per region, so that a slow region does not hold up the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,13 +14,15 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
+use super::clock::now_unix_ms;
 use super::group_view::GroupView;
 use super::ledger::{Ledger, Mutation};
-use super::query::{Query, Reply};
+use super::query::Query;
+use super::reply::Reply;
 use super::scenario::{Effect, Scenario, concerns};
-use super::state::{RegionState, now_unix_ms};
+use super::state::RegionState;
 use super::upstream::Upstream;
-use super::{describe, desired, launch, terminate};
+use super::{describe, desired, iam, launch, offers, terminate};
 
 type RegionLock = Arc<tokio::sync::Mutex<RegionState>>;
 
@@ -31,6 +34,10 @@ pub(super) struct Proxy {
     struck: Mutex<Vec<u32>>,
     ledger: Mutex<Ledger>,
     regions: Mutex<BTreeMap<String, RegionLock>>,
+    /// When the present scenario began, milliseconds since 1970.
+    began_unix_ms: AtomicU64,
+    /// The names of AWS's regions, as moto has them.
+    known_regions: tokio::sync::OnceCell<BTreeSet<String>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -51,6 +58,8 @@ impl Proxy {
             struck: Mutex::new(struck),
             ledger: Mutex::default(),
             regions: Mutex::default(),
+            began_unix_ms: AtomicU64::new(now_unix_ms()),
+            known_regions: tokio::sync::OnceCell::new(),
         }
     }
 
@@ -68,6 +77,31 @@ impl Proxy {
         lock(&self.ledger)
     }
 
+    pub(super) fn began_unix_ms(&self) -> u64 {
+        self.began_unix_ms.load(Ordering::Relaxed)
+    }
+
+    /// Whether AWS has a region of this name.
+    pub(super) async fn knows_region(&self, name: &str) -> Result<bool, String> {
+        let known = self.known_regions.get_or_try_init(async || {
+            let reply = self
+                .upstream
+                .ec2("us-east-1", "DescribeRegions", &[])
+                .await?;
+            let rows = reply.child("regionInfo").map(|r| r.children.iter());
+            let names = rows.into_iter().flatten();
+            Ok::<_, String>(names.map(|r| r.text_of("regionName").to_owned()).collect())
+        });
+        Ok(known.await?.contains(name))
+    }
+
+    /// Whether moto has a group of this name.
+    pub(super) async fn has_group(&self, region: &str, name: &str) -> Result<bool, String> {
+        Ok(GroupView::read(&self.upstream, region, name)
+            .await?
+            .is_some())
+    }
+
     pub(super) fn region(&self, name: &str) -> RegionLock {
         lock(&self.regions)
             .entry(name.to_owned())
@@ -79,6 +113,7 @@ impl Proxy {
     pub(super) async fn set(&self, scenario: Scenario) {
         *lock(&self.struck) = vec![0; scenario.faults.len()];
         *self.scenario() = scenario;
+        self.began_unix_ms.store(now_unix_ms(), Ordering::Relaxed);
         let regions: Vec<RegionLock> = lock(&self.regions).values().cloned().collect();
         for region in regions {
             for group in region.lock().await.groups.values_mut() {
@@ -149,7 +184,7 @@ impl Proxy {
     fn note(&self, query: &Query) {
         let mut ledger = self.ledger();
         *ledger.calls.entry(query.action.clone()).or_default() += 1;
-        if query.action.starts_with("Describe") {
+        if query.only_reads() {
             return;
         }
         let what = ["RequestedCapacity", "DesiredCapacity", "InstanceId"]
@@ -178,7 +213,7 @@ impl Proxy {
                     "<!doctype html>\n<html lang=en>\n<title>500 Internal Server Error</title>\n"
                         .to_owned();
                 return Some(Reply {
-                    content_type: "text/html",
+                    content_type: "text/html".to_owned(),
                     ..Reply::xml(status, body)
                 });
             }
@@ -207,6 +242,12 @@ impl Proxy {
     }
 
     async fn act(&self, query: &Query) -> Result<Reply, String> {
+        if let Some(refused) = offers::wrong_region(self, query).await? {
+            return Ok(refused);
+        }
+        if let Some(refused) = iam::refuse(self, query) {
+            return Ok(refused);
+        }
         desired::fill_due(self, &query.region).await?;
         match query.action.as_str() {
             "LaunchInstances" => Ok(launch::launch_instances(self, query).await),
@@ -219,6 +260,12 @@ impl Proxy {
             "DescribeAutoScalingGroups" => describe::groups(self, query).await,
             "DescribeScalingActivities" => describe::activities(self, query).await,
             "DescribeInstances" => describe::instances(self, query).await,
+            "DescribeInstanceRefreshes" => offers::refreshes(self, query).await,
+            "DescribeSpotPriceHistory" => Ok(offers::spot_prices(self, query)),
+            "DescribeCapacityReservations" => Ok(offers::reservations(self, query)),
+            "ListServiceQuotas" => Ok(offers::quotas(self, query)),
+            "SimulatePrincipalPolicy" => Ok(iam::simulate(self, query)),
+            "RunInstances" if query.get("DryRun") == "true" => iam::dry_run(self, query).await,
             _ => self.upstream.forward(query).await,
         }
     }
@@ -288,12 +335,16 @@ async fn handle(
     let reply = if head.uri.path().starts_with("/__proxy/") {
         proxy.admin(&head.method, head.uri.path(), &body).await
     } else {
-        let authorization = head
-            .headers
-            .get("authorization")
-            .and_then(|v| v.to_str().ok())
-            .unwrap_or_default();
-        let query = Query::read(authorization, &body);
+        let header = |name: &str| {
+            let value = head.headers.get(name).and_then(|v| v.to_str().ok());
+            value.unwrap_or_default()
+        };
+        let (scope, target) = (header("authorization"), header("x-amz-target"));
+        let query = if target.is_empty() {
+            Query::read(scope, &body)
+        } else {
+            Query::read_json(scope, target, header("content-type"), &body)
+        };
         // Apart from the connection: a caller that goes away does not undo what it asked.
         let answered = tokio::spawn({
             let proxy = proxy.clone();

@@ -3,18 +3,12 @@
 //! Held behind one lock per region by the server; changed by the actions. It makes no calls.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use super::query::Reply;
+use super::clock::now_unix_ms;
+use super::reply::Reply;
 use super::scenario::{Ration, Scenario, Timing, concerns};
 use super::xml::Element;
-
-/// The present, milliseconds since 1970.
-pub(super) fn now_unix_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
-}
 
 /// How an instance that came through the proxy is shown.
 #[derive(Clone, Debug)]

@@ -4,11 +4,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::clock::now_unix_ms;
 use super::group_view::GroupView;
 use super::ledger::{Cause, End};
-use super::query::{Query, Reply};
+use super::query::Query;
+use super::reply::Reply;
 use super::server::Proxy;
-use super::state::{Leaving, now_unix_ms};
+use super::state::Leaving;
 
 /// Answers a TerminateInstanceInAutoScalingGroup call.
 pub(super) async fn terminate(proxy: &Proxy, query: &Query) -> Result<Reply, String> {

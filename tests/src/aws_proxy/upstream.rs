@@ -11,7 +11,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-use super::query::{Query, Reply};
+use super::query::Query;
+use super::reply::Reply;
 use super::xml::Element;
 
 /// Longer than any call to moto takes, even beside a build.
@@ -44,14 +45,28 @@ impl Upstream {
         service: &str,
         body: Vec<u8>,
     ) -> Result<Reply, String> {
+        let headers = [("content-type", "application/x-www-form-urlencoded")];
+        self.post(region, service, &headers, body).await
+    }
+
+    async fn post(
+        &self,
+        region: &str,
+        service: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Result<Reply, String> {
         let scope = format!(
             "AWS4-HMAC-SHA256 Credential=proxy/20260101/{region}/{service}/aws4_request, SignedHeaders=host, Signature=0"
         );
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(Method::POST)
             .uri(format!("{}/", self.base))
-            .header("content-type", "application/x-www-form-urlencoded")
-            .header("authorization", scope)
+            .header("authorization", scope);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request
             .body(Full::new(Bytes::from(body)))
             .map_err(|e| e.to_string())?;
         let answer = async {
@@ -61,10 +76,13 @@ impl Upstream {
                 .await
                 .map_err(|e| format!("moto: {e:?}"))?;
             let status: StatusCode = response.status();
-            let html = response
+            let content_type = response
                 .headers()
                 .get("content-type")
-                .is_some_and(|t| t.as_bytes().starts_with(b"text/html"));
+                .and_then(|t| t.to_str().ok())
+                .filter(|t| t.contains("json") || t.starts_with("text/html"))
+                .unwrap_or("text/xml")
+                .to_owned();
             let body = response
                 .into_body()
                 .collect()
@@ -74,7 +92,7 @@ impl Upstream {
                 .to_vec();
             Ok(Reply {
                 status: status.as_u16(),
-                content_type: if html { "text/html" } else { "text/xml" },
+                content_type,
                 body,
             })
         };
@@ -85,11 +103,41 @@ impl Upstream {
 
     /// Forwards a call unchanged.
     pub(super) async fn forward(&self, query: &Query) -> Result<Reply, String> {
+        if let Some(call) = &query.json {
+            let headers = [
+                ("content-type", call.content_type.as_str()),
+                ("x-amz-target", call.target.as_str()),
+            ];
+            let body = call.body.to_string().into_bytes();
+            return self
+                .post(&query.region, &query.service, &headers, body)
+                .await;
+        }
         let body = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(&query.params)
             .finish();
         self.send(&query.region, &query.service, body.into_bytes())
             .await
+    }
+
+    /// Makes a call of EC2 and gives the answer, good or bad.
+    pub(super) async fn ask_ec2(
+        &self,
+        region: &str,
+        action: &str,
+        params: &[(&str, &str)],
+    ) -> Result<Reply, String> {
+        self.ask(region, "ec2", "2016-11-15", action, params).await
+    }
+
+    /// Makes a call of EC2 and reads the answer.
+    pub(super) async fn ec2(
+        &self,
+        region: &str,
+        action: &str,
+        params: &[(&str, &str)],
+    ) -> Result<Element, String> {
+        self.call(region, "ec2", "2016-11-15", action, params).await
     }
 
     /// Makes a call of Auto Scaling and reads the answer.
@@ -103,6 +151,22 @@ impl Upstream {
             .await
     }
 
+    async fn ask(
+        &self,
+        region: &str,
+        service: &str,
+        version: &str,
+        action: &str,
+        params: &[(&str, &str)],
+    ) -> Result<Reply, String> {
+        let body = form_urlencoded::Serializer::new(String::new())
+            .append_pair("Action", action)
+            .append_pair("Version", version)
+            .extend_pairs(params)
+            .finish();
+        self.send(region, service, body.into_bytes()).await
+    }
+
     /// Makes a call of `service` and reads the answer.
     pub(super) async fn call(
         &self,
@@ -112,12 +176,7 @@ impl Upstream {
         action: &str,
         params: &[(&str, &str)],
     ) -> Result<Element, String> {
-        let body = form_urlencoded::Serializer::new(String::new())
-            .append_pair("Action", action)
-            .append_pair("Version", version)
-            .extend_pairs(params)
-            .finish();
-        let reply = self.send(region, service, body.into_bytes()).await?;
+        let reply = self.ask(region, service, version, action, params).await?;
         let text = String::from_utf8_lossy(&reply.body);
         if !reply.is_ok() {
             return Err(format!("moto: {action} gave {}: {text}", reply.status));
