@@ -6,3 +6,4 @@ pub mod clock;
 pub mod demand;
 pub mod link;
 pub mod store;
+pub mod survey;
