@@ -12,7 +12,8 @@ use super::fault::{fault, incomplete};
 use super::{SdkAws, convert_group, convert_survey as convert};
 use crate::{
     AwsError, AwsSurvey, Call, DryRun, FailureKind, Group, GroupName, LifecycleHook, Permission,
-    QuotaFact, Refresh, Region, ScalingPolicy, ScheduledAction, TemplateRef, WarmPool,
+    PolicyQuestion, QuotaFact, Refresh, Region, ScalingPolicy, ScheduledAction, TemplateRef,
+    WarmPool,
 };
 
 mod permission;
@@ -234,9 +235,9 @@ impl AwsSurvey for SdkAws {
         &self,
         region: &Region,
         caller: &str,
-        actions: &[&str],
+        question: &PolicyQuestion,
     ) -> Result<BTreeMap<String, Permission>, AwsError> {
-        permission::simulate(&self.clients(region).await.iam, region, caller, actions).await
+        permission::simulate(&self.clients(region).await.iam, region, caller, question).await
     }
 
     async fn ec2_quotas(&self, region: &Region) -> Result<Vec<QuotaFact>, AwsError> {

@@ -5,25 +5,27 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_iam::Client;
-use aws_sdk_iam::types::PolicyEvaluationDecisionType as Decision;
+use aws_sdk_iam::types::{
+    ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType as Decision,
+};
 
 use crate::sdk::fault::{fault, incomplete};
-use crate::{AwsError, Call, Permission, Region};
+use crate::{AwsError, Call, Permission, PolicyQuestion, Region};
 
 pub(super) async fn simulate(
     client: &Client,
     region: &Region,
     caller: &str,
-    actions: &[&str],
+    question: &PolicyQuestion,
 ) -> Result<BTreeMap<String, Permission>, AwsError> {
     let Some(assumed) = AssumedRole::parse(caller) else {
-        return ask(client, region, caller, actions).await;
+        return ask(client, region, caller, question).await;
     };
     // A session is no principal that can be simulated: its role is. The session's ARN leaves out the role's path.
-    match ask(client, region, &assumed.role_arn(), actions).await {
+    match ask(client, region, &assumed.role_arn(), question).await {
         Err(e) if e.code.as_deref() == Some("NoSuchEntity") => {
             let arn = role_arn(client, region, &assumed.role).await?;
-            ask(client, region, &arn, actions).await
+            ask(client, region, &arn, question).await
         }
         done => done,
     }
@@ -33,12 +35,14 @@ async fn ask(
     client: &Client,
     region: &Region,
     principal: &str,
-    actions: &[&str],
+    question: &PolicyQuestion,
 ) -> Result<BTreeMap<String, Permission>, AwsError> {
     let mut pages = client
         .simulate_principal_policy()
         .policy_source_arn(principal)
-        .set_action_names(Some(actions.iter().map(|a| (*a).to_owned()).collect()))
+        .set_action_names(Some(question.actions.clone()))
+        .set_resource_arns(Some(question.resources.clone()).filter(|r| !r.is_empty()))
+        .set_context_entries(Some(context(question)).filter(|c| !c.is_empty()))
         .into_paginator()
         .send();
     let mut found = BTreeMap::new();
@@ -54,6 +58,22 @@ async fn ask(
         }
     }
     Ok(found)
+}
+
+fn context(question: &PolicyQuestion) -> Vec<ContextEntry> {
+    let entry = |(key, value): (&String, &String)| {
+        let kind = if key == "aws:TagKeys" {
+            ContextKeyTypeEnum::StringList
+        } else {
+            ContextKeyTypeEnum::String
+        };
+        ContextEntry::builder()
+            .context_key_name(key)
+            .context_key_values(value)
+            .context_key_type(kind)
+            .build()
+    };
+    question.context.iter().map(entry).collect()
 }
 
 /// The role's ARN with its path.
