@@ -18,6 +18,7 @@ pub use task::{GPU_PROCESSES, NOT_YET, PROCESSES};
 
 pub use config::{CollectorConfig, HostPaths, ImdsConfig, ProbeConfig, ProcessMatcher};
 
+use crate::imds;
 use crate::observation::Observation;
 
 /// Why the GPU could not be let go.
@@ -54,6 +55,7 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub struct Collector {
     observations: watch::Receiver<Arc<Observation>>,
+    metadata: Option<watch::Receiver<imds::watch::Known>>,
     commands: mpsc::Sender<Command>,
     task: JoinHandle<()>,
 }
@@ -64,15 +66,37 @@ pub struct Collector {
 pub fn spawn(config: CollectorConfig) -> Collector {
     let (publish, observations) = watch::channel(Arc::new(Observation::default()));
     let (commands, orders) = mpsc::channel(8);
-    let task = tokio::spawn(async move { task::Task::new(config, publish).run(orders).await });
+    let metadata = metadata(&config);
+    let known = metadata.clone();
+    let task = tokio::spawn(async move {
+        task::Task::new(config, publish, known).run(orders).await;
+    });
     Collector {
         observations,
+        metadata,
         commands,
         task,
     }
 }
 
+/// Begins to ask for instance metadata, on a host that has some.
+fn metadata(config: &CollectorConfig) -> Option<watch::Receiver<imds::watch::Known>> {
+    match imds::Endpoint::find(&config.imds, &config.paths.sys) {
+        Ok(endpoint) => Some(imds::watch::spawn(endpoint?, config.imds.poll).0),
+        Err(error) => {
+            tracing::warn!(%error, "no instance metadata");
+            None
+        }
+    }
+}
+
 impl Collector {
+    /// What the cloud's metadata says; `None` on a host without.
+    #[must_use]
+    pub fn metadata(&self) -> Option<watch::Receiver<imds::watch::Known>> {
+        self.metadata.clone()
+    }
+
     /// What is seen, latest value.
     #[must_use]
     pub fn observations(&self) -> watch::Receiver<Arc<Observation>> {

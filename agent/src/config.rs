@@ -38,6 +38,8 @@ pub struct Config {
     pub gpu: Gpu,
     /// The cloud's metadata service.
     pub metadata: Metadata,
+    /// What the cloud tells of the instance.
+    pub notices: Notices,
     /// How drains are carried out.
     pub drain: Drain,
     /// Executables that are told of drains.
@@ -83,6 +85,28 @@ pub enum Metadata {
     Off,
     /// Asked here.
     Endpoint(String),
+}
+
+/// What the cloud tells of the instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notices {
+    /// How often it is asked.
+    pub poll: Duration,
+    /// Whether a spot notice begins a drain without an order.
+    pub on_spot: OnSpot,
+    /// Between TERM and KILL in such a drain.
+    pub grace: Duration,
+}
+
+/// Whether a spot notice begins a drain without an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnSpot {
+    /// When the coordinator cannot be heard.
+    Alone,
+    /// Whatever the coordinator says.
+    AtOnce,
+    /// It is only told.
+    Never,
 }
 
 /// One thing that carries out a drain.

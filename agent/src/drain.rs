@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::clock::BootMs;
 use crate::config::{Config, ExecutorKind};
-use crate::order::{Order, OrderId};
+use crate::order::{DrainSpec, Order, OrderId};
 use crate::session::convert::Actual;
 use crate::state::StateDir;
 
@@ -54,8 +54,26 @@ pub enum ToDrain {
         /// When it said so, on our clock.
         sent: BootMs,
     },
-    /// The cloud or the hardware takes the node, at this time if one is known.
-    Emergency(Option<BootMs>),
+    /// The session is over.
+    Closed,
+    /// The cloud or the hardware takes the node.
+    Emergency {
+        /// When, if that is known.
+        by: Option<BootMs>,
+        /// What to begin without an order.
+        local: Option<LocalDrain>,
+    },
+}
+
+/// A drain that nobody ordered: the cloud takes the node, and there is little time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalDrain {
+    /// What it is.
+    pub spec: DrainSpec,
+    /// Its deadline on our clock.
+    pub deadline: BootMs,
+    /// Also while the coordinator is heard, which may have ordered otherwise.
+    pub at_once: bool,
 }
 
 pub use hooks::check_dir as check_hooks;

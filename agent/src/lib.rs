@@ -12,6 +12,7 @@ pub mod host;
 pub mod identity;
 pub mod imds;
 pub mod inventory;
+pub mod notices;
 pub mod notify;
 pub mod observation;
 pub mod order;

@@ -242,7 +242,7 @@ impl Workload {
 pub struct Condition {
     /// Machine-readable: gpu_probe_hung, gpu_probe_crashed, driver_absent, driver_lib_mismatch,
     /// driver_reload_needed, gpu_probe_failed, gpu_lost, gpu_reset_required, gpu_faulty, gpu_hidden, gpu_released,
-    /// imds_degraded, mount_stuck, ...
+    /// imds_degraded, metadata_disabled, mount_stuck, ...
     pub kind: String,
     /// What it is about: an operation, a GPU, a mount; empty for the host.
     pub subject: String,

@@ -14,6 +14,7 @@ use crate::config::{Config, Metadata, host};
 use crate::drain::{self, View};
 use crate::identity::Keeper;
 use crate::identity::keystore::KeystoreError;
+use crate::notices::{Notices, shutdown};
 use crate::notify::Notify;
 use crate::release;
 use crate::session::Client;
@@ -77,6 +78,7 @@ pub fn collector_config(config: &Config) -> CollectorConfig {
                 Metadata::Endpoint(url) => Some(url.clone()),
                 Metadata::Auto | Metadata::Off => None,
             },
+            poll: Some(config.notices.poll),
         },
         state_dir: Some(config.state_dir.clone()),
         ..defaults
@@ -116,6 +118,12 @@ pub async fn run(config: Config) -> Result<(), RunError> {
     let (interval, wanted) = watch::channel(config.report_interval);
     let (stop, stopping) = watch::channel(false);
     let mut keeper = tokio::spawn(keeper.run(inbox, collector.observations()));
+    if let Some(known) = collector.metadata() {
+        let drain = to_drain.clone();
+        let notices = Notices::load(config.notices, state.clone(), mail.clone(), drain)?;
+        tokio::spawn(notices.run(known));
+    }
+    let last_words = mail.clone();
     let client = Client {
         identity,
         mail,
@@ -153,6 +161,11 @@ pub async fn run(config: Config) -> Result<(), RunError> {
     };
     notify.stopping();
     tracing::info!("agent stops");
+    if ended.is_none()
+        && let Some(notice) = shutdown::notice().await
+    {
+        last_words.raise(notice);
+    }
     stop.send_replace(true);
     if timeout(SESSION_STOP, session).await.is_err() {
         tracing::warn!("the session did not end in time");

@@ -80,6 +80,8 @@ impl Client {
         loop {
             let (over, good) = self.one().await;
             self.mail.session_lost();
+            // The agent is ending: nobody listens.
+            let _ended = self.drain.send(ToDrain::Closed).await.is_err();
             if good {
                 retry.reset();
                 repeats.over();

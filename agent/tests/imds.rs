@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use drover_agent::collector::{self, CollectorConfig, HostPaths, ImdsConfig, ProbeConfig};
-use drover_agent::imds::{Endpoint, Imds, ImdsError};
+use drover_agent::imds::documents::Kind;
+use drover_agent::imds::{Endpoint, Imds, ImdsError, watch};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 
@@ -174,6 +175,7 @@ fn config(endpoint: &str, nothing: &std::path::Path) -> CollectorConfig {
         imds: ImdsConfig {
             disabled: false,
             endpoint: Some(endpoint.to_owned()),
+            poll: None,
         },
         paths: HostPaths {
             sys: nothing.to_owned(),
@@ -202,7 +204,7 @@ async fn the_instance_becomes_a_fact_and_trouble_a_condition() {
         .unwrap()
         .unwrap()
         .clone();
-    assert_eq!(trouble.conditions[0].kind, "imds_degraded");
+    assert_eq!(trouble.conditions[0].kind, "metadata_disabled");
     let known = tokio::time::timeout(wait, seen.wait_for(|seen| seen.facts.instance_id.is_some()))
         .await
         .unwrap()
@@ -213,4 +215,105 @@ async fn the_instance_becomes_a_fact_and_trouble_a_condition() {
     assert_eq!(known.facts.instance_type.as_deref(), Some("p2.16xlarge"));
     assert!(known.conditions.is_empty(), "{:?}", known.conditions);
     collector.stop().await;
+}
+
+/// Rounds of the watching task against a script; what it knows once `until` holds.
+async fn watched(
+    answers: Vec<Answer>,
+    until: impl FnMut(&watch::Known) -> bool,
+) -> (watch::Known, Vec<String>) {
+    let service = Service::start(answers).await;
+    let endpoint = Endpoint::parse(&service.endpoint).unwrap();
+    let (mut known, task) = watch::spawn(endpoint, Some(Duration::from_millis(50)));
+    let seen = tokio::time::timeout(Duration::from_secs(30), known.wait_for(until))
+        .await
+        .unwrap()
+        .unwrap()
+        .clone();
+    task.abort();
+    (seen, service.asked())
+}
+
+fn identity() -> Vec<Answer> {
+    vec![
+        Answer::Say(200, "t1"),
+        Answer::Say(200, "i-123"),
+        Answer::Say(200, "eu-west-1b"),
+        Answer::Say(200, "p2.16xlarge"),
+    ]
+}
+
+const SPOT: &str = r#"{"action":"terminate","time":"2026-03-01T10:02:00Z"}"#;
+
+#[tokio::test]
+async fn ag_20_a_token_that_expires_between_rounds_costs_one_put_and_no_notice_is_missed() {
+    let mut answers = identity();
+    // The first round's four documents, then 401, a new token, and the notice.
+    answers.extend([Answer::Say(404, ""); 4]);
+    answers.extend([
+        Answer::Say(401, ""),
+        Answer::Say(200, "t2"),
+        Answer::Say(200, SPOT),
+    ]);
+    let (seen, asked) = watched(answers, |known| {
+        known.documents.get(&Kind::Spot).map(String::as_str) == Some(SPOT)
+    })
+    .await;
+    assert_eq!(seen.trouble, None, "no warning");
+    let puts = asked.iter().filter(|line| line.starts_with("put")).count();
+    assert_eq!(puts, 2, "{asked:?}");
+    let tokenless = |line: &&String| line.starts_with("get") && line.split(' ').count() < 3;
+    assert_eq!(asked.iter().find(tokenless), None, "never without a token");
+}
+
+#[tokio::test]
+async fn ag_20_a_round_is_given_up_after_one_new_token_and_the_next_comes_on_time() {
+    let mut answers = identity();
+    answers.extend([Answer::Say(404, ""); 4]);
+    answers.extend([
+        Answer::Say(401, ""),
+        Answer::Say(200, "t2"),
+        Answer::Say(401, ""),
+    ]);
+    // The next round makes its own token.
+    answers.extend([Answer::Say(200, "t3"), Answer::Say(200, SPOT)]);
+    let mut degraded = false;
+    let begin = Instant::now();
+    let (_, asked) = watched(answers, |known| {
+        degraded |= known.trouble == Some(ImdsError::Refused);
+        degraded && known.documents.get(&Kind::Spot).map(String::as_str) == Some(SPOT)
+    })
+    .await;
+    assert!(begin.elapsed() < Duration::from_secs(5), "no back-off");
+    let after: Vec<&str> = asked[8..]
+        .iter()
+        .filter_map(|line| line.split(' ').next())
+        .take(5)
+        .collect();
+    assert_eq!(after, ["get", "put", "get", "put", "get"], "{asked:?}");
+}
+
+#[tokio::test]
+async fn ag_20_half_a_document_is_ignored_and_the_others_are_read() {
+    let mut answers = identity();
+    answers.extend([
+        Answer::Half,
+        Answer::Say(404, ""),
+        Answer::Say(200, "Terminated"),
+        Answer::Say(200, "[]"),
+        Answer::Say(200, SPOT),
+    ]);
+    let mut halves = 0;
+    let (seen, _) = watched(answers, |known| {
+        if known.documents.contains_key(&Kind::Scheduled)
+            && !known.documents.contains_key(&Kind::Spot)
+        {
+            halves += 1;
+            assert_eq!(known.trouble, None, "the next round decides");
+        }
+        known.documents.contains_key(&Kind::Spot)
+    })
+    .await;
+    assert!(halves > 0);
+    assert_eq!(seen.documents[&Kind::Lifecycle], "Terminated");
 }

@@ -115,6 +115,9 @@ fn render(finding: &Finding) -> Rendered {
             format!("the GPUs are let go until {}", clock::text(*until_unix_ms)),
             true,
         ),
+        Finding::Imds(error @ ImdsError::Disabled(_)) => {
+            some("metadata_disabled", "", error.to_string(), false)
+        }
         Finding::Imds(error) => some("imds_degraded", "", error.to_string(), false),
         Finding::MountStuck(mount) => some(
             "mount_stuck",

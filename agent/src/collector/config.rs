@@ -115,6 +115,8 @@ pub struct ImdsConfig {
     /// `http://HOST[:PORT][/PREFIX]`. Given, or set as AWS_EC2_METADATA_SERVICE_ENDPOINT, it is asked without a look at
     /// DMI; `None` asks 169.254.169.254 on hosts whose DMI says Amazon EC2.
     pub endpoint: Option<String>,
+    /// Documents in which the cloud tells what it will do are asked for every so often; `None`: only who the instance is.
+    pub poll: Option<Duration>,
 }
 
 /// Roots of what is read from the host.

@@ -84,18 +84,15 @@ fn due(last: &mut Option<Instant>, every: Duration, tick: Duration) -> bool {
 }
 
 impl Task {
-    pub(super) fn new(config: CollectorConfig, publish: watch::Sender<Arc<Observation>>) -> Self {
+    pub(super) fn new(
+        config: CollectorConfig,
+        publish: watch::Sender<Arc<Observation>>,
+        imds: Option<watch::Receiver<imds::watch::Known>>,
+    ) -> Self {
         let mounts = mounts::read(&config.paths.proc, config.network_mounts);
         let facts = facts::read(&config.paths, &mounts);
         let release = Release::load(config.state_dir.clone(), &facts.boot_id, now_unix_ms());
         let probe = parent::spawn(config.probe.clone(), release.until_unix_ms().is_some());
-        let imds = match imds::Endpoint::find(&config.imds, &config.paths.sys) {
-            Ok(endpoint) => endpoint.map(|endpoint| imds::watch::spawn(endpoint).0),
-            Err(error) => {
-                tracing::warn!(%error, "no instance metadata");
-                None
-            }
-        };
         Self {
             sampler: Sampler::new(&config.paths),
             guard: Guard::new(statvfs()),

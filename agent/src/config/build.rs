@@ -9,7 +9,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use super::reader::{At, Reader, Section};
 use super::{
-    Address, Config, Drain, ExecutorKind, Gpu, Hooks, Log, LogFormat, Metadata, ProcessMatcher,
+    Address, Config, Drain, ExecutorKind, Gpu, Hooks, Log, LogFormat, Metadata, Notices, OnSpot,
+    ProcessMatcher,
 };
 use crate::identity::token::JoinToken;
 
@@ -49,6 +50,27 @@ pub(super) fn build(
 
     let section = root.section("metadata");
     let metadata = metadata(&section);
+    section.finish();
+
+    let section = root.section("notices");
+    let notices = Notices {
+        poll: section
+            .duration("poll", MS(100)..=MS(60_000), "5s")
+            .unwrap_or(MS(5_000)),
+        on_spot: choice(
+            &section,
+            "drain_on_spot",
+            &[
+                ("alone", OnSpot::Alone),
+                ("at_once", OnSpot::AtOnce),
+                ("never", OnSpot::Never),
+            ],
+            OnSpot::Alone,
+        ),
+        grace: section
+            .duration("grace", MS(0)..=MS(90_000), "30s")
+            .unwrap_or(MS(30_000)),
+    };
     section.finish();
 
     let section = root.section("drain");
@@ -105,6 +127,7 @@ pub(super) fn build(
         report_interval,
         gpu,
         metadata,
+        notices,
         drain,
         hooks,
         log,

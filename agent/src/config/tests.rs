@@ -26,6 +26,8 @@ fn a_minimal_file_is_enough() {
     assert_eq!(config.drain.executors, [ExecutorKind::Processes]);
     assert_eq!(config.drain.word_limit, Duration::from_secs(60));
     assert_eq!(config.metadata, Metadata::Auto);
+    assert_eq!(config.notices.poll, Duration::from_secs(5));
+    assert_eq!(config.notices.on_spot, OnSpot::Alone);
     assert!(config.join_token.is_none());
 }
 

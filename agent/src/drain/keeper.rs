@@ -22,11 +22,16 @@ use super::executor::{Executor, Job};
 use super::machine::{self, Action, Did, Event, Look, Settings, State};
 use super::processes;
 use super::status::{Blocker, BlockerKind, Status};
-use super::{ToDrain, View, carry_out};
+use super::{LocalDrain, ToDrain, View, carry_out};
 
 const FILE: &str = "drain.json";
 /// Between looks at the clock and at root's release mark.
 const TICK: Duration = Duration::from_millis(500);
+/// A coordinator that was not heard for so long will not order anything in time: with a session open (it speaks every
+/// 10 s), and without one.
+const ALONE_OPEN_MS: u64 = 25_000;
+/// See [`ALONE_OPEN_MS`].
+const ALONE_CLOSED_MS: u64 = 5_000;
 
 /// On disk.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -60,6 +65,10 @@ pub struct Keeper {
     busy: Option<Busy>,
     /// The release mark seen last.
     released_at_unix_ms: Option<u64>,
+    /// A drain that is begun without an order when the coordinator is not heard, and since when it waits.
+    local: Option<(LocalDrain, BootMs)>,
+    /// When the coordinator was heard last, if its session is open.
+    heard: Option<BootMs>,
 }
 
 impl Keeper {
@@ -95,6 +104,8 @@ impl Keeper {
             told: None,
             busy: None,
             released_at_unix_ms: None,
+            local: None,
+            heard: None,
         };
         keeper.show();
         Ok((keeper, seen))
@@ -131,6 +142,7 @@ impl Keeper {
                 }
                 _ = tick.tick() => {
                     self.look_for_release();
+                    self.begin_alone();
                     self.happened(Event::Tick);
                 }
             }
@@ -138,6 +150,11 @@ impl Keeper {
     }
 
     fn take(&mut self, message: ToDrain) {
+        match &message {
+            ToDrain::Closed => self.heard = None,
+            ToDrain::Emergency { .. } => {}
+            _ => self.heard = Some(BootMs::now()),
+        }
         match message {
             ToDrain::Epoch(epoch) => {
                 if self.stored.book.highest_epoch > epoch {
@@ -169,7 +186,33 @@ impl Keeper {
                     self.happened(Event::Word(sent));
                 }
             }
-            ToDrain::Emergency(by) => self.happened(Event::Emergency(by)),
+            ToDrain::Closed => {}
+            ToDrain::Emergency { by, local } => {
+                self.happened(Event::Emergency(by));
+                self.local = local.map(|local| (local, BootMs::now()));
+                self.begin_alone();
+            }
+        }
+    }
+
+    /// Begins the drain that waits for an order, once none can be expected in time.
+    fn begin_alone(&mut self) {
+        let Some((local, since)) = &self.local else {
+            return;
+        };
+        let now = BootMs::now();
+        let alone = match self.heard {
+            Some(heard) => now.since(heard) >= ALONE_OPEN_MS,
+            None => now.since(*since) >= ALONE_CLOSED_MS,
+        };
+        if alone || local.at_once {
+            tracing::warn!(reason = local.spec.reason, alone, "drains without an order");
+            let event = Event::Local {
+                spec: local.spec.clone(),
+                deadline: local.deadline,
+            };
+            self.local = None;
+            self.happened(event);
         }
     }
 
@@ -377,19 +420,9 @@ impl Keeper {
     }
 
     fn job(&self, cancel: watch::Receiver<bool>) -> Job {
-        let status = self.stored.machine.status();
-        let spec = match self
-            .stored
-            .book
-            .in_force
-            .as_ref()
-            .map(|order| &order.desired)
-        {
-            Some(Desired::Draining(spec)) => Some(spec),
-            _ => None,
-        };
+        let spec = self.stored.machine.spec();
         Job {
-            drain_id: status.drain_id,
+            drain_id: spec.map(|spec| spec.id.clone()).unwrap_or_default(),
             reason: spec.map(|spec| spec.reason.clone()).unwrap_or_default(),
             deadline_unix_ms: spec.and_then(|spec| spec.deadline_unix_ms),
             cancel,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::status::{Blocker, Phase, Status};
 use crate::clock::BootMs;
-use crate::order::{Desired, OrderId};
+use crate::order::{Desired, DrainSpec, OrderId, Policy};
 
 pub use event::{Action, Did, Event, How, Look, Settings, Work};
 use run::{End, Once, Run, earlier};
@@ -106,6 +106,12 @@ impl State {
             || (for_cordon && !self.wants_cordon())
     }
 
+    /// The drain under way or over, with its reason and deadline.
+    #[must_use]
+    pub fn spec(&self) -> Option<&DrainSpec> {
+        self.run.as_ref().map(|run| &run.spec)
+    }
+
     /// A restart in a new boot: marks of processes of before mean nothing, and boot time began anew.
     pub fn new_boot(&mut self, now: BootMs) {
         self.released = false;
@@ -116,6 +122,17 @@ impl State {
         self.cordon = Once::Open;
         if matches!(self.undo, Once::Failed { .. }) {
             self.undo = Once::Open;
+        }
+        if let Some(run) = &mut self.run
+            && run.local
+        {
+            // What the cloud meant was the boot before; the order in force is given again.
+            self.desired = if run.cordoned_before {
+                Want::Cordoned
+            } else {
+                Want::Active
+            };
+            run.end(End::OtherBoot);
         }
         if let Some(run) = &mut self.run {
             run.asked.clear();
@@ -178,6 +195,7 @@ impl State {
                     run.deadline = earlier(run.deadline, deadline);
                 }
             }
+            Event::Local { spec, deadline } => self.begun_alone(spec, deadline),
             Event::Looked(look) => self.looked(look),
             Event::Did(did, result) => self.did(did, result, now),
             Event::Released(released) => {
@@ -195,12 +213,45 @@ impl State {
         }
     }
 
-    fn ordered(&mut self, id: OrderId, desired: Desired, deadline: Option<BootMs>) {
-        let cordoned_before = match (self.desired, &self.run) {
+    fn cordoned_before(&self) -> bool {
+        match (self.desired, &self.run) {
             (Want::Cordoned, _) => true,
             (Want::Draining, Some(run)) => run.cordoned_before,
             _ => false,
-        };
+        }
+    }
+
+    /// A drain that nobody ordered. One that was ordered and does the same goes on.
+    fn begun_alone(&mut self, spec: DrainSpec, deadline: BootMs) {
+        self.emergency = true;
+        self.emergency_by = earlier(self.emergency_by, Some(deadline));
+        if let Some(run) = &mut self.run
+            && !run.is_over()
+            && run.spec.policy == Policy::Force
+        {
+            run.deadline = earlier(run.deadline, self.emergency_by);
+            return;
+        }
+        if self.released {
+            return;
+        }
+        let mut run = Run::start(spec, self.emergency_by, self.cordoned_before());
+        run.local = true;
+        self.run = Some(run);
+        self.desired = Want::Draining;
+        self.undo = Once::Open;
+    }
+
+    fn ordered(&mut self, id: OrderId, desired: Desired, deadline: Option<BootMs>) {
+        let local = self
+            .run
+            .as_ref()
+            .is_some_and(|run| run.local && !run.is_over());
+        if local && id == self.order {
+            // It was in force when the cloud took the node, and is only told again.
+            return;
+        }
+        let cordoned_before = self.cordoned_before();
         self.order = id;
         match desired {
             Desired::Active | Desired::Cordoned => {
@@ -231,6 +282,12 @@ impl State {
                     return;
                 }
                 match &mut self.run {
+                    // What was begun alone becomes what is ordered: hooks are not run twice.
+                    Some(run) if local => {
+                        run.local = false;
+                        run.deadline = deadline;
+                        run.spec = spec;
+                    }
                     Some(run) if run.spec.id == spec.id && run.resumes(&spec) => {
                         run.deadline = deadline;
                         run.spec = spec;

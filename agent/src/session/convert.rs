@@ -136,6 +136,7 @@ pub fn notice(notice: Notice) -> v1::Notice {
         deadline_unix_ms: notice.deadline_unix_ms.unwrap_or(0),
         subject: cut(&notice.subject, limits::NAME_BYTES),
         message: cut(&notice.message, limits::TEXT_BYTES),
+        withdrawn: notice.withdrawn,
     }
 }
 

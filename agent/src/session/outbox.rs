@@ -29,6 +29,9 @@ pub struct Notice {
     pub subject: String,
     /// For people.
     pub message: String,
+    /// What was told of the subject before does not hold any more.
+    #[serde(default)]
+    pub withdrawn: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -49,6 +49,7 @@ fn notice() -> Notice {
         deadline_unix_ms: None,
         subject: "0000:3b:00.0".into(),
         message: "XID 95".into(),
+        withdrawn: false,
     }
 }
 
@@ -176,7 +177,11 @@ async fn the_hardwares_own_notice_needs_no_word() {
         status.drain_state() == DrainState::Blocked
     })
     .await;
-    agent.drain.send(ToDrain::Emergency(None)).await.unwrap();
+    let emergency = ToDrain::Emergency {
+        by: None,
+        local: None,
+    };
+    agent.drain.send(emergency).await.unwrap();
     assert_eq!(work.ended_by().await, Some(15));
 }
 

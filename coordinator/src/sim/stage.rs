@@ -226,6 +226,7 @@ impl Stage {
                             deadline_unix_ms: ends.saturating_add(self.mishaps.ahead.0),
                             subject: id,
                             message: "the spot market takes the instance back".to_owned(),
+                            ..v1::Notice::default()
                         },
                     });
                 }

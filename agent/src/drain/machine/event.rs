@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::status::Blocker;
 use crate::clock::BootMs;
-use crate::order::{Desired, OrderId};
+use crate::order::{Desired, DrainSpec, OrderId};
 
 /// What does not change while the agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,6 +156,13 @@ pub enum Event {
     Word(BootMs),
     /// The cloud or the hardware takes the node at this time: word is not needed, and the deadline is no later.
     Emergency(Option<BootMs>),
+    /// The cloud takes the node and nobody orders anything: a drain begins by itself. It needs no word.
+    Local {
+        /// What it is.
+        spec: DrainSpec,
+        /// Its deadline on the boot-time clock.
+        deadline: BootMs,
+    },
     /// The node was looked at.
     Looked(Look),
     /// An action ended. Failures name the hook or executor.

@@ -71,6 +71,9 @@ pub(super) struct Asked {
 pub(super) struct Run {
     pub(super) spec: DrainSpec,
     pub(super) deadline: Option<BootMs>,
+    /// Nobody ordered it.
+    #[serde(default)]
+    pub(super) local: bool,
     /// The order before it wanted a cordon: that is what a roll-back restores.
     pub(super) cordoned_before: bool,
     pub(super) phase: Phase,
@@ -100,13 +103,16 @@ pub(super) enum End {
     TakenBack,
     TakenBackDone,
     Released,
+    OtherBoot,
 }
 
 impl End {
     fn phase(self) -> Phase {
         match self {
             Self::Deadline => Phase::RolledBack,
-            Self::TakenBack | Self::TakenBackDone | Self::Released => Phase::Cancelled,
+            Self::TakenBack | Self::TakenBackDone | Self::Released | Self::OtherBoot => {
+                Phase::Cancelled
+            }
         }
     }
 
@@ -116,6 +122,7 @@ impl End {
             Self::TakenBack => "taken back by a later order",
             Self::TakenBackDone => "taken back after it was done",
             Self::Released => "released by root on the host",
+            Self::OtherBoot => "the host booted anew after it",
         }
     }
 }
@@ -132,6 +139,7 @@ impl Run {
         Self {
             spec,
             deadline,
+            local: false,
             cordoned_before,
             phase: Phase::Requested,
             at_start: None,

@@ -398,6 +398,94 @@ fn ag_22_an_operators_drain_shrinks_to_the_notices_deadline() {
     assert_eq!(bench.phase(), Some(Phase::RolledBack));
 }
 
+fn alone(bench: &mut Bench, deadline: u64) -> &mut Bench {
+    let Desired::Draining(spec) = named("local-s", Policy::Force, Some(deadline)) else {
+        unreachable!("it drains")
+    };
+    bench.event(Event::Local {
+        spec,
+        deadline: BootMs(deadline),
+    })
+}
+
+#[test]
+fn sc_90_a_spot_notice_drains_without_an_order_hooks_first() {
+    let mut bench = Bench::new();
+    alone(&mut bench, 121_000).settle();
+    bench.look(&["1:1"]);
+    assert_eq!(
+        bench.taken(),
+        [
+            Action::Cordon,
+            Action::Checkpoint {
+                // Grace and what is kept free before the end.
+                by: Some(BootMs(121_000 - 10_000 - 5_000)),
+            },
+        ]
+    );
+    bench.settle();
+    bench.settle().after(10_000).settle();
+    assert_eq!(
+        bench.taken(),
+        [evict(&["1:1"], How::Term), evict(&["1:1"], How::Kill)]
+    );
+    bench.look(&[]).look(&[]).settle();
+    assert_eq!(bench.phase(), Some(Phase::Drained));
+    assert_eq!(bench.state.status().drain_id, "local-s");
+}
+
+#[test]
+fn what_was_begun_alone_becomes_what_is_ordered_and_runs_no_hook_twice() {
+    let mut bench = Bench::new();
+    bench.order(1, Desired::Active);
+    alone(&mut bench, 121_000).settle();
+    bench.look(&["1:1"]).settle();
+    bench.taken();
+    // The agent restarts: the order of before is told again and means nothing now.
+    bench.restart().order(1, Desired::Active);
+    bench.look(&["1:1"]);
+    assert_eq!(bench.phase(), Some(Phase::Evicting));
+    bench.order(2, named("d-7", Policy::Force, Some(106_000)));
+    assert_eq!(bench.state.status().drain_id, "d-7");
+    bench.after(10_000).settle();
+    let taken = bench.taken();
+    assert!(
+        taken.iter().all(|action| action.did() == Did::Evict),
+        "{taken:?}"
+    );
+    // And can be taken back.
+    bench.order(3, Desired::Active).settle();
+    assert_eq!(bench.taken(), [Action::Undo { keep_cordon: false }]);
+}
+
+#[test]
+fn a_waiting_drain_is_overtaken_and_a_forced_one_goes_on() {
+    let mut bench = under_way(Policy::Wait, None, &["1:1"]);
+    alone(&mut bench, 200_000);
+    bench.look(&["1:1"]);
+    let taken = bench.taken();
+    assert_eq!(taken.last().map(Action::did), Some(Did::Checkpoint));
+    let mut bench = under_way(Policy::Force, Some(900_000), &["1:1"]);
+    alone(&mut bench, 200_000);
+    assert_eq!(bench.state.status().drain_id, "d");
+    let run = bench.state.run.as_ref().expect("it runs");
+    assert_eq!(run.deadline, Some(BootMs(200_000)), "sooner");
+}
+
+#[test]
+fn a_boot_ends_what_the_cloud_meant_before_it() {
+    let mut bench = Bench::new();
+    bench.order(1, Desired::Active);
+    alone(&mut bench, 121_000).settle();
+    bench.look(&["1:1"]).settle();
+    bench.taken();
+    bench.state.new_boot(BootMs(5));
+    bench.order(1, Desired::Active).settle();
+    bench.look(&["2:1"]).settle();
+    assert_eq!(bench.taken(), [Action::Undo { keep_cordon: false }]);
+    assert_eq!(bench.phase(), None);
+}
+
 #[test]
 fn a_failed_hook_blocks_and_is_tried_again() {
     let mut bench = under_way(Policy::Evict, None, &["7:1"]);

@@ -12,6 +12,7 @@ fn notice(id: &str, subject: &str) -> Notice {
         deadline_unix_ms: None,
         subject: subject.into(),
         message: format!("message of {id}"),
+        withdrawn: false,
     }
 }
 
