@@ -8,6 +8,7 @@ pub mod clock;
 pub mod cloud;
 pub mod context;
 pub mod demand;
+pub mod instance_identity;
 pub mod link;
 pub mod store;
 pub mod tokens;

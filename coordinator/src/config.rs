@@ -4,6 +4,7 @@
 //! else: everybody gets the plain structs of here. `coordinator/drover.example.toml` is the contract for the keys.
 
 pub mod disruption;
+pub mod enrolment;
 pub mod live;
 mod policy;
 mod pools;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use disruption::{DisruptionBudget, Window};
+pub use enrolment::Enrolment;
 pub use pools::{AsgPool, PoolConfig, PoolSource, PowerCommands, SimPool, StaticPool};
 pub use reader::Problem;
 use reader::Section;
@@ -34,6 +36,8 @@ pub struct Config {
     pub aws: Aws,
     /// The simulated cloud.
     pub sim: Sim,
+    /// What hosts may prove themselves with beside join tokens.
+    pub enrolment: Enrolment,
 }
 
 impl Config {
@@ -214,6 +218,7 @@ pub(crate) fn tables(root: &Section<'_>) -> Config {
         pools,
         aws: aws(&root.section("aws")),
         sim: sim(&root.section("sim")),
+        enrolment: enrolment::read(&root.section("enrolment")),
     }
 }
 

@@ -20,6 +20,10 @@ pub const NAME_BYTES: usize = 256;
 pub const TEXT_BYTES: usize = 2_048;
 /// Bytes of a certificate request or certificate.
 pub const CERTIFICATE_BYTES: usize = 16 * 1024;
+/// Bytes of an instance identity document.
+pub const IDENTITY_DOCUMENT_BYTES: usize = 4 * 1024;
+/// Bytes of its signature, in base64.
+pub const IDENTITY_SIGNATURE_BYTES: usize = 8 * 1024;
 /// Units of one request.
 pub const REQUEST_UNITS: u32 = 100_000;
 /// Version of the session protocol.

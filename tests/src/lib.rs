@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cloud;
 pub mod coordinator;
 pub mod host;
+pub mod identity_document;
 pub mod imds;
 pub mod moto;
 pub mod played_agent;

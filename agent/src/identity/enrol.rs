@@ -93,6 +93,7 @@ pub async fn enrol(
         token: token.text().to_owned(),
         csr_der: key.request_der()?,
         facts: Some(facts),
+        instance_identity: None,
     }))
     .await
 }

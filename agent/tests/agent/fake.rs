@@ -345,6 +345,7 @@ impl AgentService for Service {
             certificate_pem,
             ca_pem: self.ca.issuer.pem(),
             pool: "rack".into(),
+            new_key_needed: false,
         }))
     }
 

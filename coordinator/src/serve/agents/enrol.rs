@@ -147,6 +147,7 @@ impl Agents {
             certificate_pem: issued.pem,
             ca_pem: self.parts.ca.pem().to_owned(),
             pool: node.pool.map(|pool| pool.0).unwrap_or_default(),
+            new_key_needed: false,
         }))
     }
 

@@ -267,6 +267,7 @@ impl Rig {
             token: token.into(),
             csr_der: csr(key),
             facts: Some(facts(host)),
+            instance_identity: None,
         };
         let mut client = self.agent(None).await;
         soon(client.enrol(request))

@@ -183,6 +183,7 @@ async fn enrolment_that_is_refused_says_why() {
             token: fresh.clone(),
             csr_der,
             facts,
+            instance_identity: None,
         };
         let refused = client.enrol(request).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument);
