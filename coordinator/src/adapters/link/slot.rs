@@ -140,9 +140,8 @@ impl Slot {
                     id,
                     kind: "identity_cloned".into(),
                     at_unix_ms: now.0,
-                    deadline_unix_ms: 0,
-                    subject: String::new(),
                     message,
+                    ..v1::Notice::default()
                 },
                 taken: now_mono,
                 seq: None,
