@@ -10,6 +10,7 @@ mod breaker;
 mod chance;
 pub mod commands;
 pub mod cycle;
+mod dead;
 mod deeds;
 mod drains;
 mod due;

@@ -34,8 +34,8 @@ pub struct PoolConfig {
     pub idle_gpu_below: Option<u32>,
     /// Nodes of this age are replaced once empty; absent: never for their age.
     pub expire_after: Option<Millis>,
-    /// From asked to joined, at most.
-    pub provision_deadline: Millis,
+    /// From asked to joined, at most; absent: by the type, see [`PoolConfig::deadline_of`].
+    pub provision_deadline: Option<Millis>,
     /// From draining to leaving at once.
     pub quota: Quota,
     /// Further limits on that, some only at times.
@@ -50,6 +50,23 @@ pub struct PoolConfig {
     pub prices: BTreeMap<String, MicroUsd>,
     /// What drives it.
     pub source: PoolSource,
+}
+
+/// From asked to joined unless the config says otherwise; whole machines boot slowly.
+const DEADLINE: Millis = Millis::minutes(15);
+/// The same of a whole machine.
+const METAL_DEADLINE: Millis = Millis::minutes(45);
+
+impl PoolConfig {
+    /// From asked to joined, at most, for nodes of this type.
+    #[must_use]
+    pub fn deadline_of(&self, instance_type: &str) -> Millis {
+        let metal = instance_type
+            .split_once('.')
+            .is_some_and(|(_, size)| size.starts_with("metal"));
+        let by_type = if metal { METAL_DEADLINE } else { DEADLINE };
+        self.provision_deadline.unwrap_or(by_type)
+    }
 }
 
 /// What drives a pool.
@@ -236,7 +253,9 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
     }
     let idle_after = span("idle_after", Duration::ZERO, Millis::minutes(10), "10m");
     let anticipate = section.flag("anticipate");
-    let provision_deadline = span("provision_deadline", SECOND, Millis::minutes(15), "15m");
+    let provision_deadline = section
+        .duration("provision_deadline", SECOND..=DAY * 30, "15m")
+        .map(millis);
     let idle_gpu_below = section.parsed("idle_gpu_below", "5%", |text| {
         let percent = values::percent(text)?;
         if percent == 0 {

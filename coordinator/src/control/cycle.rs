@@ -296,6 +296,7 @@ impl Control {
         self.take_provider_failures(round).await?;
         self.rejoin(round);
         self.withdraw_wishes(round).await?;
+        self.bury_dead(round).await?;
         self.take_notices(round).await?;
         self.watch_nodes(round);
         self.follow_drains(round).await?;

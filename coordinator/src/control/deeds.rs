@@ -1,7 +1,7 @@
 //! Calls that end, protect or give back, in the background: a region that dies just then costs the cycle a moment and not
 //! a call's whole deadline, and the others nothing. What they gave is taken in the same cycle or in a later one.
 //!
-//! Begun by `drains::leave`, `execute::reap` and `upkeep`, after their intent was committed; taken by the cycle.
+//! Begun by `drains::leave`, `execute::reap`, `dead` and `upkeep`, after their intent was committed; taken by the cycle.
 
 use super::cycle::{Control, CycleError, Round};
 use super::drains::Leaving;
@@ -20,6 +20,8 @@ pub(super) enum Deed {
     Guard(PoolId),
     /// A pool's unfilled wish is given back.
     Withdraw(PoolId),
+    /// A dead member is taken off its provider's books.
+    Bury(InstanceId),
 }
 
 /// What a call gave.
@@ -28,6 +30,7 @@ pub(super) enum Done {
     Reaped(NodeId, PoolId, Result<(), ActuateError>),
     Guarded(PoolId, Result<(), ActuateError>),
     Withdrawn(PoolId, Result<Withdrawal, ActuateError>),
+    Buried(PoolId, InstanceId, Result<(), ActuateError>),
 }
 
 impl Control {
@@ -58,6 +61,9 @@ impl Control {
                     self.pools.stale(&pool);
                 }
                 Done::Withdrawn(pool, result) => self.withdrawn(round, &pool, result).await?,
+                Done::Buried(pool, instance, result) => {
+                    self.buried(round, &pool, instance, result).await?;
+                }
             }
         }
         Ok(())

@@ -163,6 +163,16 @@ pub enum Happening {
         to: OfferingId,
         count: u32,
     },
+    /// An instance that did not run any more is off its provider's books.
+    Buried {
+        pool: PoolId,
+        instance: InstanceId,
+    },
+    /// Instances of a pool cost money and nobody hears of them or has work on them.
+    Silent {
+        pool: PoolId,
+        message: String,
+    },
     Adopted {
         pool: PoolId,
         instance: InstanceId,

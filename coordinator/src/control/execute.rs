@@ -13,13 +13,14 @@ use super::fleet::{Evidence, busy};
 use super::orders::{self, DROVER};
 use super::requests::assigned;
 use super::tx::Tx;
+use crate::ports::actuate::InstanceState;
 use crate::records::{
     AssignmentRecord, AssignmentTarget, DrainPolicy, DrainRecord, DrainStep, LaunchRecord,
     RequestRecord, Then,
 };
 use drover_core::model::{
-    Action, Busy, DrainId, Emptying, LaunchId, Mode, NodeId, PlanInput, Planned, Reason,
-    RequestName, Resources, Run, Source, Target,
+    Action, Busy, DrainId, Emptying, InstanceId, LaunchId, Mode, NodeId, PlanInput, Planned,
+    PoolId, Reason, RequestName, Resources, Run, Source, Target,
 };
 use drover_core::planner::render;
 use std::collections::BTreeMap;
@@ -192,6 +193,7 @@ impl Control {
             || node.drain.is_some()
             || self.mode(round, &pool) != Mode::Full
             || self.removal_forbidden(round, &pool).is_some()
+            || at_providers_minimum(round, &pool)
         {
             return Ok(());
         }
@@ -320,6 +322,32 @@ impl Control {
             }
         }
     }
+}
+
+/// The provider would refuse to let one more go: what it counts, without what is on its way out, is at its own minimum.
+fn at_providers_minimum(round: &Round, pool: &PoolId) -> bool {
+    let Some(reading) = round.readings.get(pool) else {
+        return false;
+    };
+    let Some(least) = reading.provider_min else {
+        return false;
+    };
+    let goes = |id: &InstanceId| {
+        round.fleet.iter().any(|node| {
+            node.instance_id.as_ref() == Some(id)
+                && round
+                    .ledger
+                    .drains
+                    .get(&node.id)
+                    .is_some_and(|held| held.value.then == Then::Leave)
+        })
+    };
+    let stays = reading
+        .instances
+        .iter()
+        .filter(|found| found.state < InstanceState::Leaving && !goes(&found.id))
+        .count();
+    u32::try_from(stays).unwrap_or(u32::MAX) <= least
 }
 
 /// The request behind a run.

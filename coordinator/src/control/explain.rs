@@ -6,6 +6,7 @@ use super::commands::{CommandError, Commands};
 use super::events::time;
 use super::view::{FleetView, NodeView, PoolView, RequestView, UnitState, foreign_clock, units};
 use crate::records::DrainStep;
+use drover_core::model::PoolKind;
 
 /// An explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +113,10 @@ fn explain_pool(pool: &PoolView) -> Explanation {
         pool.min,
         pool.max
     )];
+    let steered = pool.offerings.iter().any(|(of, _)| !of.zone.is_empty());
+    if pool.kind == Some(PoolKind::Asg) && steered {
+        lines.push("asks by LaunchInstances, in a zone that Drover chooses".to_owned());
+    }
     let stops = || pool.stopped.iter().chain(&pool.paused);
     let frozen = pool
         .frozen

@@ -91,6 +91,13 @@ impl Control {
                 why: format!("the provider refused to end an instance: {said}"),
             });
         }
+        if let Some((said, until)) = self.seen.held_leaves.get(&pool.name)
+            && round.mono < *until
+        {
+            stops.push(Stop::NoRemoval {
+                why: format!("the provider refused to end an instance, tried again later: {said}"),
+            });
+        }
         if let Some(reading) = round.readings.get(&pool.name) {
             stops.extend(reading.stops.iter().cloned());
         }

@@ -150,6 +150,9 @@ impl Control {
             mode: self.mode(round, &pool.name),
             stops: self.stops(round, pool),
             min: settings.min.unwrap_or(pool.min),
+            floor: reading
+                .and_then(|reading| reading.provider_min)
+                .map_or(0, |least| least.saturating_sub(unmanaged(round, pool))),
             max: provider.map_or(max, |most| max.min(most)),
             spare: settings.spare.unwrap_or(pool.spare),
             idle_after: pool.idle_after,

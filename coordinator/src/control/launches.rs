@@ -13,7 +13,7 @@ use super::requests::drop_assignments;
 use super::tx::Tx;
 use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, ProviderFailure};
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
-use drover_core::model::{FailureKind, InstanceId, LaunchId, Millis};
+use drover_core::model::{FailureKind, InstanceId, LaunchId, Millis, PoolId};
 use drover_core::rules::launch::{Act, Event, Launch, MISSES_TO_PAUSE, Stage, step};
 
 /// A call whose outcome is unknown is repeated after this pause.
@@ -258,15 +258,7 @@ impl Control {
                 tx.delete_launch(&round.ledger, &id);
             } else {
                 if acts.contains(&Act::Miss) {
-                    let (mut record, _) = round.ledger.pool(&launch.pool);
-                    record.misses = record.misses.saturating_add(1);
-                    if record.misses >= MISSES_TO_PAUSE {
-                        tx.event(Happening::PoolStopped {
-                            pool: launch.pool.clone(),
-                            why: format!("{} launches in a row never joined", record.misses),
-                        });
-                    }
-                    tx.put_pool(&round.ledger, &launch.pool.clone(), record);
+                    count_miss(round, &mut tx, &launch.pool);
                 }
                 launch.state = LaunchState::Missed;
                 tx.put_launch(&round.ledger, &id, launch.clone());
@@ -281,6 +273,19 @@ impl Control {
         }
         Ok(())
     }
+}
+
+/// One more launch of the pool that never joined.
+fn count_miss(round: &Round, tx: &mut Tx, pool: &PoolId) {
+    let (mut record, _) = round.ledger.pool(pool);
+    record.misses = record.misses.saturating_add(1);
+    if record.misses >= MISSES_TO_PAUSE {
+        tx.event(Happening::PoolStopped {
+            pool: pool.clone(),
+            why: format!("{} launches in a row never joined", record.misses),
+        });
+    }
+    tx.put_pool(&round.ledger, pool, record);
 }
 
 /// The call may or may not have taken effect.

@@ -5,6 +5,7 @@
 mod alarms;
 mod pools;
 mod requests;
+mod silent;
 
 use super::cycle::{Control, Round};
 use super::fleet::FleetNode;

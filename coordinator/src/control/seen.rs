@@ -66,6 +66,11 @@ pub struct Seen {
     /// Pools whose provider refused to end an instance, with what it said: nothing more is drained there until the pool
     /// is resumed.
     pub refused_leaves: BTreeMap<PoolId, String>,
+    /// Pools whose provider refused to end an instance for now: what it said, and until when nothing more is drained there,
+    /// monotonic.
+    pub held_leaves: BTreeMap<PoolId, (String, Millis)>,
+    /// Dead members that were to be taken off the books: how often, and not again before, monotonic.
+    pub buried: BTreeMap<InstanceId, (u32, Millis)>,
     /// Orders that were handed to the link: (epoch, generation).
     pub sent: BTreeMap<NodeId, (u64, u64)>,
     /// Units per source in the last good reading.
@@ -120,6 +125,8 @@ impl Seen {
             leave_read: BTreeMap::new(),
             reaped: BTreeMap::new(),
             refused_leaves: BTreeMap::new(),
+            held_leaves: BTreeMap::new(),
+            buried: BTreeMap::new(),
             sent: BTreeMap::new(),
             units: BTreeMap::new(),
             arrivals: Arrivals::default(),

@@ -54,6 +54,21 @@ pub struct ProviderFailure {
     pub at: UnixMs,
 }
 
+/// A member that the provider counts although it does not run any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dead {
+    /// Its id.
+    pub id: InstanceId,
+    /// It is stopped, and somebody might start it again; else it was ended for good.
+    pub stopped: bool,
+    /// What its end says about launches of its kind, when it says something.
+    pub kind: Option<FailureKind>,
+    /// Why it does not run, in the provider's words; empty when it says nothing.
+    pub why: String,
+    /// When it was first seen so.
+    pub since: UnixMs,
+}
+
 /// One pool as its provider sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolReading {
@@ -86,6 +101,8 @@ pub struct PoolReading {
     pub unfilled: u32,
     /// A withdrawal of such a wish has begun and is not over.
     pub withdrawing: bool,
+    /// Members that do not run any more and are still counted.
+    pub dead: Vec<Dead>,
     /// When it was read.
     pub read_at: UnixMs,
 }
@@ -191,6 +208,11 @@ pub trait Actuator: Send + Sync {
     /// Ends exactly this instance and lowers the wanted size with it (or powers the host off). Only ever called for a
     /// drained node of an owned pool.
     async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError>;
+    /// Takes a member off the provider's books that does not run any more, so that it is not replaced there; the provider
+    /// is asked again first, and one that runs is left alone.
+    async fn bury(&self, _pool: &PoolId, _instance: &InstanceId) -> Result<(), ActuateError> {
+        Ok(())
+    }
     /// Brings the provider's guards up to date: scale-in protection on every member, the owner tag. Called for owned
     /// pools that are not in `observe`; `launch`, `settle` and `leave` do the same first.
     async fn guard(&self, _pool: &PoolId) -> Result<(), ActuateError> {

@@ -4,6 +4,7 @@
 mod cases;
 mod commands;
 mod crash;
+mod dead;
 mod grow;
 mod moving;
 mod policy;

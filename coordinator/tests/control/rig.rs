@@ -11,7 +11,7 @@ use drover::control::journal::Journal;
 use drover::control::settings::{Ask, Settings};
 use drover::control::view::{FleetView, NodeView};
 use drover::ports::actuate::{
-    ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
+    ActuateError, Actuator, Dead, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
     ProviderFailure, Way,
 };
 use drover::ports::clock::Clock;
@@ -22,7 +22,7 @@ use drover::records::{
 };
 use drover_core::model::{
     Bytes, FailureKind, InstanceId, Locality, Market, MicroUsd, MilliCpu, Millis, NodeId, Offering,
-    OfferingId, PoolId, PoolKind, Resources, Steering, UnixMs,
+    OfferingId, PoolId, PoolKind, Resources, Steering, Stop, UnixMs,
 };
 use drover_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,6 +119,14 @@ pub struct Script {
     pub dark: bool,
     /// New instances are not shown.
     pub hides: bool,
+    /// The provider's own minimum.
+    pub least: Option<u32>,
+    /// Why nothing may be ended there.
+    pub no_removal: Option<String>,
+    /// Members that do not run any more: id, only stopped, what it says about launches.
+    pub dead: Vec<(String, bool, Option<FailureKind>)>,
+    /// Instance type; empty: p2.
+    pub kind: String,
 }
 
 /// The cloud.
@@ -130,6 +138,8 @@ pub struct Cloud {
     pub ended: Mutex<Vec<String>>,
     /// Terminations that were asked for, answered or not.
     pub leaves: Mutex<Vec<String>>,
+    /// Taken off the books.
+    pub buried: Mutex<Vec<String>>,
     answers_come: Notify,
     answers: Mutex<BTreeMap<String, LaunchOutcome>>,
     next: AtomicU64,
@@ -219,6 +229,18 @@ impl Actuator for CloudPort {
             if script.dark {
                 return Err(refusal(FailureKind::Transient));
             }
+            let kind = match script.kind.as_str() {
+                "" => "p2",
+                kind => kind,
+            };
+            let dead = script.dead.iter().map(|(id, stopped, kind)| Dead {
+                id: InstanceId::from(id.as_str()),
+                stopped: *stopped,
+                kind: *kind,
+                why: "it was ended".to_owned(),
+                since: now,
+            });
+            let no_removal = script.no_removal.clone().map(|why| Stop::NoRemoval { why });
             let instances = machines
                 .iter()
                 .filter(|(_, machine)| machine.pool == pool.as_str())
@@ -228,7 +250,7 @@ impl Actuator for CloudPort {
                     state: machine.state,
                     offering: Some(offering(pool.as_str())),
                     zone: "a".to_owned(),
-                    instance_type: "p2".to_owned(),
+                    instance_type: kind.to_owned(),
                     protected: None,
                     launched: Some(machine.launched),
                 })
@@ -237,7 +259,7 @@ impl Actuator for CloudPort {
                 instances,
                 offerings: vec![Offering {
                     id: offering(pool.as_str()),
-                    instance_type: "p2".to_owned(),
+                    instance_type: kind.to_owned(),
                     zone: "a".to_owned(),
                     market: Market::OnDemand,
                     price: MicroUsd(14_400_000),
@@ -253,9 +275,9 @@ impl Actuator for CloudPort {
                     available: None,
                 }],
                 steering: Steering::Zone,
-                provider_min: None,
+                provider_min: script.least,
                 provider_max: None,
-                stops: Vec::new(),
+                stops: no_removal.into_iter().collect(),
                 removable: true,
                 labels: BTreeMap::new(),
                 taints: BTreeMap::new(),
@@ -264,6 +286,7 @@ impl Actuator for CloudPort {
                 failures: Vec::new(),
                 unfilled: 0,
                 withdrawing: false,
+                dead: dead.collect(),
                 read_at: now,
             })
         };
@@ -352,6 +375,24 @@ impl Actuator for CloudPort {
             instances,
             failures: Vec::new(),
         })
+    }
+
+    async fn bury(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {
+        let script = self.0.scripted(pool.as_str());
+        let mut buried = self.0.buried.lock().expect("lock");
+        buried.push(instance.0.clone());
+        if let Some(kind) = script.leave_fails {
+            return Err(refusal(kind));
+        }
+        self.0
+            .machines
+            .lock()
+            .expect("lock")
+            .remove(instance.as_str());
+        self.0.script(pool.as_str(), |script| {
+            script.dead.retain(|(id, _, _)| *id != instance.0);
+        });
+        Ok(())
     }
 
     async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {

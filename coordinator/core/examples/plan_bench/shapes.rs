@@ -65,6 +65,7 @@ pub(crate) fn pool(name: &str, site: &str, max: u32, rank: u32) -> PoolInput {
         mode: Mode::Full,
         stops: Vec::new(),
         min: 0,
+        floor: 0,
         max,
         spare: 0,
         idle_after: Millis::minutes(10),

@@ -364,6 +364,7 @@ fn input(types: &[Type], setup: &Setup) -> PlanInput {
         mode: Mode::Full,
         stops: Vec::new(),
         min: 0,
+        floor: 0,
         max: 100_000,
         spare: 0,
         idle_after: setup.idle_after,

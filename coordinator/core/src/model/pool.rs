@@ -204,6 +204,10 @@ pub struct PoolInput {
     pub stops: Vec<Stop>,
     /// Fewest nodes.
     pub min: u32,
+    /// Nodes below which the provider lets none go (a group's own minimum). It fills them by itself: nothing is asked for
+    /// them.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub floor: u32,
     /// Most nodes, coming ones included.
     pub max: u32,
     /// Idle nodes to keep as a standing target.
@@ -243,4 +247,12 @@ pub struct PoolInput {
     pub unmanaged: u32,
     /// When the pool was last read.
     pub read_at: UnixMs,
+}
+
+impl PoolInput {
+    /// Nodes below which none is let go.
+    #[must_use]
+    pub fn least(&self) -> u32 {
+        self.min.max(self.floor)
+    }
 }

@@ -89,7 +89,7 @@ pub(super) struct Score {
 
 /// A node of the pool could leave when it is idle.
 fn could_leave(pool: Option<&PoolInput>, staying: u32) -> bool {
-    pool.is_some_and(|p| p.mode == Mode::Full && p.removable && staying > p.min)
+    pool.is_some_and(|p| p.mode == Mode::Full && p.removable && staying > p.least())
 }
 
 impl Choose {

@@ -44,6 +44,7 @@ pub fn pool(
         mode: Mode::Full,
         stops: Vec::new(),
         min: 0,
+        floor: 0,
         max: 20,
         spare: 0,
         idle_after: Millis::minutes(10),

@@ -19,11 +19,13 @@ use crate::ports::actuate::{
 };
 use crate::ports::clock::Clock;
 
+mod beside;
 mod catalogue;
 mod convert;
 mod grow;
 mod journal;
 mod leave;
+mod look;
 mod memory;
 mod observe;
 mod owner;
@@ -173,9 +175,13 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
         self.let_go(self.pool(pool)?, instance).await
     }
 
+    async fn bury(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {
+        self.take_off_the_books(self.pool(pool)?, instance).await
+    }
+
     async fn guard(&self, pool: &PoolId) -> Result<(), ActuateError> {
         let pool = self.pool(pool)?;
-        let mut flight = self.memory(pool).flight.lock().await;
+        let mut flight = self.memory(pool).alone().await;
         self.prepare(pool, &mut flight).await.map(|_| ())
     }
 

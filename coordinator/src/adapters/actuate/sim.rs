@@ -196,6 +196,7 @@ fn reading(
         failures: Vec::new(),
         unfilled: 0,
         withdrawing: false,
+        dead: Vec::new(),
         read_at: now,
     }
 }

@@ -93,6 +93,7 @@ impl StaticHosts {
             failures: Vec::new(),
             unfilled: 0,
             withdrawing: false,
+            dead: Vec::new(),
             read_at: (self.now)(),
         }
     }

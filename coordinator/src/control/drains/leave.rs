@@ -18,6 +18,8 @@ use drover_core::model::{Busy, FailureKind, InstanceId, Millis, NodeId, PoolId};
 use drover_core::rules::breaker::FLEET_WINDOW;
 use drover_core::rules::drain::{Event, Turn};
 
+/// After a refusal that may pass nothing of the pool is drained for so long.
+const REFUSED_PAUSE: Millis = Millis::minutes(10);
 /// A termination whose effect is not seen is called again after this.
 const CALL_AGAIN: Millis = Millis(20_000);
 
@@ -174,10 +176,14 @@ impl Control {
             message: error.message,
             at: round.now,
         };
-        if matches!(
-            error.kind,
-            FailureKind::Config | FailureKind::Permission | FailureKind::Suspended
-        ) {
+        // At the provider's minimum, or suspended there: it may go another time, and growth goes on.
+        if !matches!(error.kind, FailureKind::Config | FailureKind::Permission) {
+            let until = round.mono.plus(REFUSED_PAUSE);
+            let said = failure.message.clone();
+            self.seen
+                .held_leaves
+                .insert(leaving.pool.clone(), (said, until));
+        } else {
             let said = failure.message.clone();
             self.seen.refused_leaves.insert(leaving.pool.clone(), said);
             let mut tx = Tx::new();

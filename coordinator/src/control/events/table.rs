@@ -106,6 +106,8 @@ impl Happening {
             Self::LaunchMissed { pool: id, .. } => (Subject::Pool(id), "launch_missed", Warning),
             Self::Withdrawn { pool: id, .. } => (Subject::Pool(id), "withdrawn", Info),
             Self::Failover { to, .. } => (Subject::Offering(to), "failover", Info),
+            Self::Buried { pool: id, .. } => (Subject::Pool(id), "buried", Info),
+            Self::Silent { pool: id, .. } => (Subject::Pool(id), "silent_and_empty", Alarm),
             Self::Adopted { pool: id, .. } => (Subject::Pool(id), "adopted", Info),
             Self::PoolStopped { pool: id, .. } => (Subject::Pool(id), "pool_stopped", Alarm),
             Self::PoolClear { pool: id } => (Subject::Pool(id), "pool_clear", Info),

@@ -128,6 +128,10 @@ impl Happening {
             Self::Failover { from, to, count } => {
                 format!("{count} go to {to}, since {from} had none")
             }
+            Self::Buried { instance, .. } => format!(
+                "{instance} did not run any more: taken out of its group, which does not replace it"
+            ),
+            Self::Silent { message, .. } => message.clone(),
             Self::Adopted { instance, .. } => {
                 format!("{instance} was not launched by this store: adopted")
             }

@@ -160,7 +160,7 @@ impl Control {
             hosts,
             state: LaunchState::Intended,
             asked: round.now,
-            deadline: round.now.after(pool.provision_deadline),
+            deadline: round.now.after(pool.deadline_of(kind_of(input, wish))),
             probe: matches!(wish.reason, Reason::Probe { .. }),
             reason: reason.clone(),
             fence: self.journal.store().fence().0,
@@ -203,6 +203,13 @@ impl Control {
         fail::fail_point!("launch.intended");
         Ok(Some(id))
     }
+}
+
+/// The instance type that is asked for; empty when it is not known.
+fn kind_of<'i>(input: &'i PlanInput, wish: &Wish<'_>) -> &'i str {
+    let pool = input.pools.iter().find(|pool| pool.id == *wish.pool);
+    pool.and_then(|pool| pool.offerings.iter().find(|of| of.id == *wish.offering))
+        .map_or("", |offering| &offering.instance_type)
 }
 
 /// Runs of requests on the nodes `first..first + most` of an action, counted from `first`.

@@ -264,7 +264,8 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
             why: "its agent has not been heard since the start".to_owned(),
         },
     };
-    let faulty = faulty(sources, record, pool, view.as_deref(), expected);
+    let kind = instance.as_ref().map_or("", |found| &found.instance_type);
+    let faulty = faulty(sources, record, pool, view.as_deref(), expected, kind);
     let listed = view.as_ref().is_some_and(|view| view.workloads.is_some());
     let complete = known.is_some_and(|facts| count(facts.gpus.len()) >= expected);
     let kind = pool.map(PoolConfig::kind);
@@ -425,6 +426,7 @@ fn faulty(
     pool: Option<&PoolConfig>,
     view: Option<&AgentView>,
     expected: u32,
+    kind: &str,
 ) -> Option<String> {
     let view = view?;
     let told: Vec<&str> = view
@@ -438,7 +440,7 @@ fn faulty(
     }
     let has = count(view.facts.gpus.len());
     // GPUs may come late (drivers, operators): only after the pool's deadline is that a fault.
-    let deadline = pool.map_or(Millis::ZERO, |pool| pool.provision_deadline);
+    let deadline = pool.map_or(Millis::ZERO, |pool| pool.deadline_of(kind));
     let late = record.ready_at.is_some() || sources.now > record.joined.after(deadline);
     (has < expected && late && view.workloads.is_some())
         .then(|| format!("{has} of {expected} GPUs"))

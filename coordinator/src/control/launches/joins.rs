@@ -1,6 +1,6 @@
 //! Nodes that join and instances that end: matched with their launch, their assignments moved or dropped.
 
-use super::{joined_count, life};
+use super::{count_miss, joined_count, life};
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::orders::DROVER;
@@ -60,7 +60,14 @@ impl Control {
                 .is_some_and(|launch| launch.state == LaunchState::Missed);
             if let (Some(mut launch), Some(instance)) = (launch, join.instance.clone()) {
                 let place = joined_count(&launch);
-                move_assignments(round, &mut tx, &launch, place, &join.node);
+                let spare = late.then(|| last_awaited(round, &launch)).flatten();
+                match spare {
+                    // Given up, and here all the same: what waits for its replacement need not wait.
+                    Some((other, place)) => {
+                        move_assignments(round, &mut tx, &other, place, &join.node);
+                    }
+                    None => move_assignments(round, &mut tx, &launch, place, &join.node),
+                }
                 let (after, _) = step(life(&launch), Event::Joined, round.now);
                 launch.joined.push((instance, join.node.clone()));
                 record.launch = Some(launch.id.clone());
@@ -272,6 +279,9 @@ impl Control {
                     missing: count,
                 });
             }
+            if after.stage == Stage::Done && ended_by_themselves(round, &launch, &ended) {
+                count_miss(round, &mut tx, &launch.pool);
+            }
             if after.stage == Stage::Done {
                 tx.delete_launch(&round.ledger, &id);
             } else {
@@ -318,6 +328,18 @@ impl Control {
     }
 }
 
+/// None of a launch joined, and they ended in their boot for a reason that says nothing about capacity: as much a miss as
+/// one that runs and never joins.
+fn ended_by_themselves(round: &Round, launch: &LaunchRecord, ended: &[InstanceId]) -> bool {
+    let Some(reading) = round.readings.get(&launch.pool) else {
+        return false;
+    };
+    let mut dead = reading.dead.iter().filter(|dead| ended.contains(&dead.id));
+    launch.state == LaunchState::Asked
+        && launch.joined.is_empty()
+        && dead.any(|dead| dead.kind.is_none())
+}
+
 /// The launch that a node is the result of: the one that names its instance, else (when the way tells no ids) the oldest
 /// of its pool with open places.
 fn find_launch(
@@ -344,6 +366,22 @@ fn find_launch(
         })
     };
     named.or_else(open).map(|launch| (*launch).clone())
+}
+
+/// The place that is filled last among those that requests hold on coming nodes of the same offering.
+fn last_awaited(round: &Round, late: &LaunchRecord) -> Option<(LaunchRecord, u32)> {
+    let held = round.ledger.requests.values();
+    let places = held.flat_map(|held| &held.value.assignments);
+    places
+        .filter_map(|assignment| match &assignment.target {
+            AssignmentTarget::Launch(id, place) => {
+                let launch = &round.ledger.launches.get(id)?.value;
+                let alike = launch.pool == late.pool && launch.offering == late.offering;
+                (alike && launch.id != late.id).then(|| (launch.clone(), *place))
+            }
+            AssignmentTarget::Node(_) => None,
+        })
+        .max_by_key(|(launch, place)| (launch.asked, launch.id.clone(), *place))
 }
 
 /// What requests hold on the n-th node of a launch they now hold on this node.

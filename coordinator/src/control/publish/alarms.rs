@@ -70,6 +70,14 @@ impl Control {
             if !missed.is_empty() {
                 found.push(("never_joined", pool.name.0.clone(), tell_missed(&missed)));
             }
+            if let Some(text) = self.silent(round, &pool.name).told() {
+                let known = ("silent_and_empty", pool.name.0.clone());
+                if !self.seen.alarms.contains_key(&known) {
+                    let (pool, message) = (pool.name.clone(), text.clone());
+                    round.events.push(Happening::Silent { pool, message });
+                }
+                found.push((known.0, known.1, text));
+            }
             let error = self
                 .pools
                 .watch(&pool.name)

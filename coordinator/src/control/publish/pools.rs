@@ -10,7 +10,7 @@ use crate::control::fleet::FleetNode;
 use crate::control::input::coming;
 use crate::control::view::PoolView;
 use crate::ports::actuate::{InstanceState, PoolReading};
-use crate::records::{FreezeRecord, LaunchState};
+use crate::records::{FreezeRecord, LaunchState, PoolRecord};
 use drover_core::model::{Busy, Lifecycle, MicroUsd, Millis, Mode, Planned, PoolId, Stop, UnixMs};
 use drover_core::planner::render_stop;
 use std::collections::BTreeSet;
@@ -95,6 +95,9 @@ impl Control {
         if !missed.is_empty() {
             reasons.insert(0, tell_missed(&missed));
         }
+        reasons.extend(self.silent(round, &pool.name).told());
+        reasons.extend(late_boots(pool, &settings, reading.map(AsRef::as_ref)));
+        reasons.extend(reading.and_then(|reading| tell_dead(reading)));
         if let Some(reading) = reading {
             reasons.extend(reading.warnings.iter().cloned());
         }
@@ -241,6 +244,40 @@ pub(super) fn tell_missed(missed: &[Missed]) -> String {
         cents / 100,
         cents % 100
     )
+}
+
+/// "1 member does not run any more and is still counted".
+fn tell_dead(reading: &PoolReading) -> Option<String> {
+    let first = reading.dead.first()?;
+    let (count, noun) = match reading.dead.len() {
+        1 => (1, "member does"),
+        many => (many, "members do"),
+    };
+    let why = match first.why.as_str() {
+        "" => String::new(),
+        why => format!(" ({}: {why})", first.id),
+    };
+    Some(format!(
+        "{count} {noun} not run any more and still count in the group{why}"
+    ))
+}
+
+/// Nodes that joined took longer than they are waited for.
+fn late_boots(
+    pool: &PoolConfig,
+    settings: &PoolRecord,
+    reading: Option<&PoolReading>,
+) -> Option<String> {
+    let kind = reading.and_then(|reading| reading.offerings.first());
+    let deadline = pool.deadline_of(kind.map_or("", |offering| &offering.instance_type));
+    let longest = settings.boots_ms.iter().max().copied().map(Millis)?;
+    (longest > deadline).then(|| {
+        format!(
+            "its nodes took up to {} s to join and are waited for {} s: provision_deadline is too short",
+            longest.0 / 1_000,
+            deadline.0 / 1_000
+        )
+    })
 }
 
 /// Something other than a person's pause or freeze ended growth until it is mended.

@@ -123,6 +123,7 @@ fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
         failures: Vec::new(),
         unfilled: 0,
         withdrawing: false,
+        dead: Vec::new(),
         read_at: stage.wall(),
     })
 }

@@ -178,9 +178,11 @@ fn minimum<'a>(facts: &'a Facts<'a>, tally: &mut Tally<'a>, pool: &'a PoolInput)
     };
     let staying = facts.nodes_of(pool).filter(stay).count() as u64;
     let begun = tally.sound.entry(&pool.id).or_insert(0);
-    ensure(staying > u64::from(pool.min) + *begun, names::I3, || {
-        format!("{} is at its minimum", pool.id)
-    })?;
+    ensure(
+        staying > u64::from(pool.least()) + *begun,
+        names::I3,
+        || format!("{} is at its minimum", pool.id),
+    )?;
     *begun += 1;
     Ok(())
 }

@@ -178,6 +178,7 @@ fn pool(pool: &mut PoolInput, see: See<'_>) {
         mode: _,
         stops,
         min: _,
+        floor: _,
         max: _,
         spare: _,
         idle_after: _,

@@ -86,7 +86,7 @@ fn counted(look: &Look<'_, '_>) -> bool {
 }
 
 fn minimum(look: &Look<'_, '_>) -> Option<Reason> {
-    (counted(look) && look.standing.staying <= pool(look).min).then_some(Reason::AtMinimum)
+    (counted(look) && look.standing.staying <= pool(look).least()).then_some(Reason::AtMinimum)
 }
 
 fn stop(look: &Look<'_, '_>) -> Option<Reason> {

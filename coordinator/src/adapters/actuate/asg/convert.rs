@@ -2,9 +2,12 @@
 //!
 //! Called by the rest of the adapter. Wire types end here.
 
-use drover_aws::{AwsError, FailureKind as AwsKind, Member, MemberState};
+use drover_aws::{
+    AwsError, FailureKind as AwsKind, InstanceState as Ec2State, Member, MemberState,
+};
 use drover_core::model::{FailureKind, InstanceId, OfferingId, PoolId, UnixMs};
 
+use super::look::Known;
 use crate::ports::actuate::{ActuateError, Instance, InstanceState, OUTCOME_UNKNOWN};
 
 /// The kind that decides the response.
@@ -83,15 +86,17 @@ pub(super) fn offering_id(
 pub(super) fn instance(
     member: &Member,
     offering: Option<OfferingId>,
-    launched: Option<UnixMs>,
+    known: Option<&Known>,
 ) -> Option<Instance> {
     let state = match member.state {
+        MemberState::Warmed(_) => return None,
+        _ if known.is_some_and(|k| k.state == Ec2State::Terminated) => InstanceState::Gone,
+        _ if known.is_some_and(|k| k.state == Ec2State::ShuttingDown) => InstanceState::Leaving,
         MemberState::Pending => InstanceState::Pending,
         MemberState::InService | MemberState::Standby | MemberState::Other(_) => {
             InstanceState::Running
         }
         MemberState::Detaching | MemberState::Terminating => InstanceState::Leaving,
-        MemberState::Warmed(_) => return None,
     };
     Some(Instance {
         id: InstanceId::new(member.id.as_str()),
@@ -100,7 +105,7 @@ pub(super) fn instance(
         zone: member.zone.clone().unwrap_or_default(),
         instance_type: member.instance_type.clone().unwrap_or_default(),
         protected: Some(member.protected),
-        launched,
+        launched: known.and_then(|known| known.launched),
     })
 }
 

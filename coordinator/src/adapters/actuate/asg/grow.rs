@@ -44,7 +44,12 @@ impl<A: AwsApi> AsgActuator<A> {
         let memory = self.memory(pool);
         // Before the wait for others' calls: that wait makes no order a repetition.
         let age = self.clock.wall().since(order.asked);
-        let mut flight = memory.flight.lock().await;
+        if age < FIRST_TRY
+            && let Some(outcome) = self.launch_beside(pool, order).await
+        {
+            return outcome;
+        }
+        let mut flight = memory.alone().await;
         let repeated = flight.open.contains(&order.token) || age >= FIRST_TRY;
         let outcome = if age >= TOO_OLD {
             let text = format!(
@@ -135,15 +140,25 @@ impl<A: AwsApi> AsgActuator<A> {
                     return Ok(outcome);
                 }
                 Launched::NotThisWay(error) if repeated => return Err(convert::failed(&error)),
-                Launched::NotThisWay(error) => {
-                    tracing::warn!(pool = %pool.pool, %error, "LaunchInstances is refused, SetDesiredCapacity takes its place");
-                    memory
-                        .seen()
-                        .refuse_launch(self.clock.mono(), error.to_string());
-                }
+                Launched::NotThisWay(error) => self.bar_the_way(pool, &error),
             }
         }
         self.raise(pool, order, &group, flight).await
+    }
+
+    /// Remembers for a while that LaunchInstances is refused as such.
+    pub(super) fn bar_the_way(&self, pool: &AsgPool, error: &AwsError) {
+        tracing::warn!(pool = %pool.pool, %error, "LaunchInstances is refused, SetDesiredCapacity takes its place");
+        self.memory(pool)
+            .seen()
+            .refuse_launch(self.clock.mono(), error.to_string());
+    }
+
+    /// Whether it is, or the group's shape forbids it.
+    pub(super) fn way_is_barred(&self, pool: &AsgPool) -> bool {
+        let now = self.clock.mono();
+        let seen = self.memory(pool).seen();
+        seen.misshapen || seen.no_launch(now).is_some()
     }
 
     /// An ask by SetDesiredCapacity that was noted before: its target is absolute and may be set again.

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drover_aws::{Activities, AwsApi, Group, InstanceId, Region};
-use drover_core::model::{FailureKind, Millis, PoolId, UnixMs};
+use drover_aws::{Activities, AwsApi, Group, Region};
+use drover_core::model::{FailureKind, Millis, PoolId};
 use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use futures::stream;
@@ -84,8 +84,7 @@ impl<A: AwsApi> AsgActuator<A> {
                     .collect();
             }
         };
-        self.learn_launch_times(region, &pools, groups.values())
-            .await;
+        self.look_at_instances(region, &pools, &groups).await;
         let mut reads: Vec<BoxFuture<'_, (PoolId, Outcome)>> = Vec::new();
         for pool in pools {
             reads.push(Box::pin(self.read_one(pool, groups.get(&pool.group))));
@@ -126,11 +125,16 @@ impl<A: AwsApi> AsgActuator<A> {
             group,
             facts: &facts,
             activities: &activities,
-            launched: &seen.launched,
+            known: &seen.instances,
             no_launch: seen.no_launch(self.clock.mono()),
             now,
         });
         seen.zones.extend(zones);
+        seen.misshapen = reading::no_launch_instances(group).is_some();
+        let ended = std::mem::take(&mut seen.ended);
+        reading
+            .failures
+            .extend(reading::ends(&ended, &reading.offerings));
         reading.warnings.extend(troubles);
         reading
     }
@@ -178,45 +182,6 @@ impl<A: AwsApi> AsgActuator<A> {
                 troubles.push(format!("activities cannot be read: {error}"));
                 Activities::default()
             }
-        }
-    }
-
-    /// Asks EC2 once for each member when it was launched; what cannot be read stays unknown.
-    async fn learn_launch_times(
-        &self,
-        region: &Region,
-        pools: &[&AsgPool],
-        groups: impl Iterator<Item = &Group>,
-    ) {
-        let by_name: BTreeMap<_, _> = pools.iter().map(|p| (p.group.clone(), *p)).collect();
-        let mut wanted: BTreeMap<InstanceId, &AsgPool> = BTreeMap::new();
-        for group in groups {
-            let Some(pool) = by_name.get(&group.name) else {
-                continue;
-            };
-            let mut seen = self.memory(pool).seen();
-            seen.launched
-                .retain(|id, _| group.members.iter().any(|m| m.id == *id));
-            let new = group
-                .members
-                .iter()
-                .filter(|m| !seen.launched.contains_key(&m.id));
-            wanted.extend(new.map(|m| (m.id.clone(), *pool)));
-        }
-        if wanted.is_empty() {
-            return;
-        }
-        let ids: Vec<InstanceId> = wanted.keys().cloned().collect();
-        match self.api.describe_instances(region, &ids).await {
-            Ok(found) => {
-                for (id, instance) in found {
-                    let at: Option<UnixMs> = instance.launched_unix_ms.and_then(convert::unix_ms);
-                    if let (Some(pool), Some(at)) = (wanted.get(&id), at) {
-                        self.memory(pool).seen().launched.insert(id, at);
-                    }
-                }
-            }
-            Err(error) => tracing::warn!(%region, %error, "launch times cannot be read"),
         }
     }
 }

@@ -53,7 +53,8 @@ impl<A: AwsApi> AsgActuator<A> {
             .await
             .map_err(|e| convert::failed(&e))?;
         let live = group.live_count();
-        if live > group.desired && live <= group.max {
+        // Beside launches at work a describe may show their members and not yet their desired capacity.
+        if live > group.desired && live <= group.max && !flight.is_shared() {
             // Left so, AWS would look for members to end.
             let raised = self
                 .api

@@ -9,6 +9,7 @@ use drover_core::model::{OfferingId, Steering, Stop, UnixMs};
 
 use super::AsgPool;
 use super::catalogue::GroupFacts;
+use super::look::Known;
 use super::owner::Owner;
 use super::withdraw::under_way;
 use crate::ports::actuate::PoolReading;
@@ -17,6 +18,8 @@ mod members;
 mod offerings;
 mod warnings;
 
+pub(super) use members::ends;
+
 /// What a reading is made of.
 pub(super) struct Read<'a> {
     pub(super) pool: &'a AsgPool,
@@ -24,7 +27,8 @@ pub(super) struct Read<'a> {
     pub(super) group: &'a Group,
     pub(super) facts: &'a GroupFacts,
     pub(super) activities: &'a Activities,
-    pub(super) launched: &'a BTreeMap<InstanceId, UnixMs>,
+    /// What EC2 says of members.
+    pub(super) known: &'a BTreeMap<InstanceId, Known>,
     /// Why LaunchInstances is not used, when AWS refused it before.
     pub(super) no_launch: Option<&'a str>,
     pub(super) now: UnixMs,
@@ -82,6 +86,7 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
         failures,
         unfilled: read.group.coming(),
         withdrawing: under_way(&read.group.tags).is_some(),
+        dead: members::dead(read),
         read_at: read.now,
         offerings,
     };

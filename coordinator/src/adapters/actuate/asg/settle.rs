@@ -27,7 +27,7 @@ impl<A: AwsApi> AsgActuator<A> {
         now: UnixMs,
     ) -> Result<LaunchOutcome, ActuateError> {
         let memory = self.memory(pool);
-        let mut flight = memory.flight.lock().await;
+        let mut flight = memory.alone().await;
         let old = now.since(order.asked) >= TOO_OLD;
         let group = if old {
             self.describe(pool).await?

@@ -16,7 +16,9 @@ use crate::ports::actuate::{
 };
 use crate::ports::clock::Clock;
 
+mod beside;
 mod fake;
+mod look;
 mod withdraw;
 
 /// Both clocks in one figure, milliseconds.

@@ -64,7 +64,7 @@ fn unsettled(group: &Group) -> Option<String> {
 impl<A: AwsApi> AsgActuator<A> {
     /// One step of giving back what was not filled.
     pub(super) async fn give_back(&self, pool: &AsgPool) -> Result<Withdrawal, ActuateError> {
-        let mut flight = self.memory(pool).flight.lock().await;
+        let mut flight = self.memory(pool).alone().await;
         if flight.unsettled.is_some() || !flight.open.is_empty() {
             return Ok(waits("an ask of the group is not settled yet"));
         }

@@ -2,12 +2,13 @@
 //!
 //! Called by `reading`. Pure.
 
-use drover_aws::Activity;
-use drover_core::model::{Offering, UnixMs};
+use drover_aws::{Activity, InstanceState, MemberState};
+use drover_core::model::{InstanceId, Offering, UnixMs};
 
 use super::Read;
 use crate::adapters::actuate::asg::convert;
-use crate::ports::actuate::{Instance, ProviderFailure};
+use crate::adapters::actuate::asg::look::{self, Ended};
+use crate::ports::actuate::{Dead, Instance, ProviderFailure};
 
 /// Members; none of the warm pool, which holds no capacity.
 pub(super) fn instances(read: &Read<'_>, offerings: &[Offering]) -> Vec<Instance> {
@@ -19,10 +20,54 @@ pub(super) fn instances(read: &Read<'_>, offerings: &[Offering]) -> Vec<Instance
         convert::instance(
             member,
             there.map(|o| o.id.clone()),
-            read.launched.get(&member.id).copied(),
+            read.known.get(&member.id),
         )
     };
     read.group.members.iter().filter_map(instance).collect()
+}
+
+/// Members that the group counts and that do not run any more. What a person took out of service, or keeps in the warm
+/// pool, may be stopped.
+pub(super) fn dead(read: &Read<'_>) -> Vec<Dead> {
+    let found = read.group.members.iter().filter_map(|member| {
+        let known = read.known.get(&member.id)?;
+        let stopped = known.state == InstanceState::Stopped;
+        let counts = match member.state {
+            MemberState::InService => true,
+            MemberState::Pending | MemberState::Standby | MemberState::Other(_) => !stopped,
+            MemberState::Detaching | MemberState::Terminating | MemberState::Warmed(_) => false,
+        };
+        let over = stopped || known.state == InstanceState::Terminated;
+        (counts && over).then(|| Dead {
+            id: InstanceId::new(member.id.as_str()),
+            stopped,
+            kind: look::blame(known),
+            why: known.reason.clone().unwrap_or_default(),
+            since: known.ended.unwrap_or(read.now),
+        })
+    });
+    found.collect()
+}
+
+/// Instances that ended in their launch, as failures.
+pub(in crate::adapters::actuate::asg) fn ends(
+    ended: &[Ended],
+    offerings: &[Offering],
+) -> Vec<ProviderFailure> {
+    let of = |zone: Option<&str>| {
+        let found = offerings
+            .iter()
+            .find(|o| o.zone.is_empty() || zone == Some(o.zone.as_str()));
+        found.map(|o| o.id.clone())
+    };
+    let failure = |ended: &Ended| ProviderFailure {
+        id: format!("ec2/{}", ended.id),
+        offering: of(ended.zone.as_deref()),
+        kind: ended.kind,
+        message: format!("{} ended in its launch: {}", ended.id, ended.why),
+        at: ended.at,
+    };
+    ended.iter().map(failure).collect()
 }
 
 /// Failed activities.

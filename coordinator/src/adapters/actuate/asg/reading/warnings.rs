@@ -5,6 +5,7 @@
 use drover_core::model::{FailureKind, Stop};
 
 use super::Read;
+use crate::adapters::actuate::asg::look::is_over;
 use crate::adapters::actuate::asg::owner::{Claim, FREEZE_TAG, frozen};
 use crate::adapters::actuate::asg::withdraw::under_way;
 
@@ -37,6 +38,16 @@ pub(super) fn stops(read: &Read<'_>) -> Vec<Stop> {
             why: format!("Launch is suspended in the group: {by}"),
         });
     }
+    if let Some(reason) = group.suspended.get("Terminate") {
+        let by = if reason.is_empty() {
+            "no reason given"
+        } else {
+            reason
+        };
+        stops.push(Stop::NoRemoval {
+            why: format!("Terminate is suspended in the group: {by}"),
+        });
+    }
     if group.is_weighted() {
         let why = "the group weighs its instances, so its capacity is no number of nodes: take the weights out";
         stops.push(Stop::Failed {
@@ -67,9 +78,6 @@ pub(super) fn warnings(read: &Read<'_>) -> Vec<String> {
             ));
         }
     }
-    if group.suspended.contains_key("Terminate") {
-        warnings.push("Terminate is suspended: nodes cannot leave".to_owned());
-    }
     if !group.protects_new {
         warnings.push(
             "new members are not protected from scale-in: switch it on in the group".to_owned(),
@@ -82,6 +90,16 @@ pub(super) fn warnings(read: &Read<'_>) -> Vec<String> {
         .count();
     if bare > 0 {
         warnings.push(format!("{bare} members are not protected from scale-in"));
+    }
+    let ill = |m: &&drover_aws::Member| {
+        let over = read.known.get(&m.id).is_some_and(|k| is_over(&k.state));
+        m.healthy == Some(false) && m.is_live() && !over
+    };
+    let ill = group.members.iter().filter(ill).count();
+    if ill > 0 {
+        warnings.push(format!(
+            "{ill} members run and are unhealthy by AWS's word: they are not touched, their work may live"
+        ));
     }
     if let Some(seconds) = group.max_lifetime_seconds {
         warnings.push(format!(

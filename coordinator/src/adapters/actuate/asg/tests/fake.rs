@@ -27,6 +27,10 @@ pub(super) struct World {
     pub(super) rival: Option<String>,
     pub(super) calls: Vec<String>,
     pub(super) next: u32,
+    /// LaunchInstances calls at work, and the most at once.
+    pub(super) launching: (u32, u32),
+    /// Other changes that were made meanwhile.
+    pub(super) amid: Vec<String>,
     pub(super) now_ms: i64,
 }
 
@@ -155,11 +159,60 @@ impl Fake {
         text: String,
         change: impl FnOnce(&mut World),
     ) -> Result<(), AwsError> {
-        let (mut world, failure) = self.enter(call, text);
+        let (mut world, failure) = self.enter(call, text.clone());
+        if world.launching.0 > 0 {
+            world.amid.push(text);
+        }
         if failure.is_none() || world.applied {
             change(&mut world);
         }
         failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Fake {
+    /// Members show first and the desired capacity follows, as describes of the real one may have it.
+    async fn launch(
+        &self,
+        ask: &LaunchAsk,
+        place: &str,
+        failure: Option<AwsError>,
+    ) -> Result<LaunchReply, AwsError> {
+        let token = ask.token.to_string();
+        let mut new = Vec::new();
+        {
+            let mut world = self.world();
+            if let Some(failure) = failure.clone().filter(|_| !world.applied) {
+                return Err(failure);
+            }
+            if !world.tokens.contains_key(&token) {
+                for _ in 0..ask.count {
+                    world.next += 1;
+                    let id = InstanceId::new(format!("i-{}", world.next));
+                    world.run(&id, &ask.group, place);
+                    new.push(id);
+                }
+            }
+        }
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        let mut world = self.world();
+        if !new.is_empty() {
+            world.groups.get_mut(&ask.group).expect("the group").desired += ask.count;
+            let launched = Launched {
+                instances: new,
+                instance_type: None,
+                zone: Some(place.to_owned()),
+                market: None,
+            };
+            let reply = LaunchReply {
+                launched: vec![launched],
+                refused: vec![],
+            };
+            world.tokens.insert(token.clone(), reply);
+        }
+        failure.map_or_else(|| Ok(world.tokens[&token].clone()), Err)
     }
 }
 
@@ -204,39 +257,16 @@ impl AwsApi for Fake {
             Some(drover_aws::LaunchPlace::Zone(zone)) => zone.clone(),
             other => format!("{other:?}"),
         };
-        let (mut world, failure) = self.enter(
-            Call::LaunchInstances,
-            format!("launch {} {place} {}", ask.count, ask.token),
-        );
-        if let Some(failure) = failure.clone().filter(|_| !world.applied) {
-            return Err(failure);
-        }
-        let token = ask.token.to_string();
-        if !world.tokens.contains_key(&token) {
-            let ids: Vec<InstanceId> = (0..ask.count)
-                .map(|_| {
-                    world.next += 1;
-                    let id = InstanceId::new(format!("i-{}", world.next));
-                    world.run(&id, &ask.group, &place);
-                    id
-                })
-                .collect();
-            world.groups.get_mut(&ask.group).expect("the group").desired += ask.count;
-            let launched = Launched {
-                instances: ids,
-                instance_type: None,
-                zone: Some(place),
-                market: None,
-            };
-            world.tokens.insert(
-                token.clone(),
-                LaunchReply {
-                    launched: vec![launched],
-                    refused: vec![],
-                },
-            );
-        }
-        failure.map_or_else(|| Ok(world.tokens[&token].clone()), Err)
+        let failure = {
+            let text = format!("launch {} {place} {}", ask.count, ask.token);
+            let (mut world, failure) = self.enter(Call::LaunchInstances, text);
+            world.launching.0 += 1;
+            world.launching.1 = world.launching.1.max(world.launching.0);
+            failure
+        };
+        let reply = self.launch(ask, &place, failure).await;
+        self.world().launching.0 -= 1;
+        reply
     }
 
     async fn set_desired_capacity(
