@@ -19,7 +19,9 @@ use std::time::Duration;
 
 pub use disruption::{DisruptionBudget, Window};
 pub use enrolment::Enrolment;
-pub use pools::{AsgPool, PoolConfig, PoolSource, PowerCommands, SimPool, StaticPool};
+pub use pools::{
+    AsgPool, PoolConfig, PoolSource, PowerCommands, SimPool, StaticPool, youngest_reaped,
+};
 pub use reader::Problem;
 use reader::Section;
 

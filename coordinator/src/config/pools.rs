@@ -61,12 +61,30 @@ impl PoolConfig {
     /// From asked to joined, at most, for nodes of this type.
     #[must_use]
     pub fn deadline_of(&self, instance_type: &str) -> Millis {
-        let metal = instance_type
-            .split_once('.')
-            .is_some_and(|(_, size)| size.starts_with("metal"));
-        let by_type = if metal { METAL_DEADLINE } else { DEADLINE };
+        let by_type = if is_metal(instance_type) {
+            METAL_DEADLINE
+        } else {
+            DEADLINE
+        };
         self.provision_deadline.unwrap_or(by_type)
     }
+}
+
+/// How old an instance of this type is at least when it is ended for never having joined, whatever its pool's deadline: a
+/// whole machine may well be booting still.
+#[must_use]
+pub fn youngest_reaped(instance_type: &str) -> Millis {
+    if is_metal(instance_type) {
+        METAL_DEADLINE
+    } else {
+        Millis::ZERO
+    }
+}
+
+fn is_metal(instance_type: &str) -> bool {
+    instance_type
+        .split_once('.')
+        .is_some_and(|(_, size)| size.starts_with("metal"))
 }
 
 /// What drives a pool.

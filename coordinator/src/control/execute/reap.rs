@@ -3,6 +3,7 @@
 //! Called after leaving. Never for an instance that this store did not launch, never after a restore, never more than one
 //! in twenty of a pool within an hour without a person.
 
+use crate::config::youngest_reaped;
 use crate::control::breaker::is_valid;
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::deeds::{Deed, Done};
@@ -122,7 +123,8 @@ impl Control {
                     .get(instance)
                     .is_some_and(|at| round.mono.0.saturating_sub(at.0) < Millis::minutes(1).0);
                 let at_work = self.is_at_work(&Deed::Reap(instance.clone()));
-                if runs && !called && !at_work {
+                let booting = round.now.since(launch.asked) < youngest_reaped(&node.instance_type);
+                if runs && !called && !at_work && !booting {
                     found.push(Dead {
                         launch: launch.id.clone(),
                         pool: launch.pool.clone(),

@@ -3,7 +3,7 @@
 //! Called by `publish`. Decides nothing.
 
 use super::rendered;
-use crate::config::PoolConfig;
+use crate::config::{PoolConfig, youngest_reaped};
 use crate::control::cycle::{Control, Round};
 use crate::control::events::time;
 use crate::control::fleet::FleetNode;
@@ -224,7 +224,9 @@ fn missed_at(round: &Round, node: &FleetNode) -> Option<(UnixMs, UnixMs)> {
     }
     let launch = &round.ledger.launches.get(node.launch.as_ref()?)?.value;
     let wait: Millis = launch.deadline.since(launch.asked);
-    (launch.state == LaunchState::Missed).then(|| (launch.deadline, launch.deadline.after(wait)))
+    let youngest = launch.asked.after(youngest_reaped(&node.instance_type));
+    let reaped = launch.deadline.after(wait).max(youngest);
+    (launch.state == LaunchState::Missed).then_some((launch.deadline, reaped))
 }
 
 /// "3 instances never joined and cost 43.20 USD/h".
