@@ -9,6 +9,7 @@ mod events;
 mod failure;
 mod ids;
 mod offers;
+mod permissions;
 #[cfg(feature = "sdk")]
 mod sdk;
 mod shapes;
@@ -19,6 +20,7 @@ pub use events::AwsEvents;
 pub use failure::{Api, AwsError, Call, Classified, FailureKind, QuotaLimit, classify};
 pub use ids::{ClientToken, GroupName, InstanceId, Region, ReservationId};
 pub use offers::AwsOffers;
+pub use permissions::{Grant, Narrow, Need, grants};
 #[cfg(feature = "sdk")]
 pub use sdk::{Credentials, Endpoints, SdkAws, SdkSettings};
 pub use shapes::{

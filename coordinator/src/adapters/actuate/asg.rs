@@ -22,6 +22,7 @@ use crate::ports::clock::Clock;
 mod beside;
 mod catalogue;
 mod convert;
+mod doctor;
 mod grow;
 mod journal;
 mod leave;
@@ -36,6 +37,7 @@ mod settle;
 mod tests;
 mod withdraw;
 
+pub use doctor::Doctor;
 pub use owner::{BadOwner, FREEZE_TAG, OWNER_TAG, Owner, UNCLAIMED};
 
 /// A pool and its group.
