@@ -63,6 +63,9 @@ pub(super) async fn judge(
     notes
 }
 
+/// Families that AWS counts apart, so that they are not in Standard by their first letter.
+const OWN_FAMILIES: [&str; 10] = ["dl", "f", "g", "gr", "hpc", "inf", "mac", "p", "trn", "vt"];
+
 /// The family's letters and generation: `p5en.48xlarge` is `p` and `p5`, `u-6tb1.metal` is `u` and `u`.
 fn family(instance_type: &str) -> (String, String) {
     let head = instance_type.split(['.', '-']).next().unwrap_or_default();
@@ -117,7 +120,7 @@ fn quota_of<'a>(quotas: &'a [QuotaFact], instance_type: &str, spot: bool) -> Opt
     };
     naming(&generation, false)
         .or_else(|| naming(long, false))
-        .or_else(|| naming(first, true))
+        .or_else(|| naming(first, true).filter(|_| !OWN_FAMILIES.contains(&letters.as_str())))
 }
 
 #[cfg(test)]
