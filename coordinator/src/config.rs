@@ -3,12 +3,14 @@
 //! Read by `app` and by `drover check-config` (exit code 64 when it is refused). Reads the file and decides nothing
 //! else: everybody gets the plain structs of here. `coordinator/drover.example.toml` is the contract for the keys.
 
+mod aws;
 pub mod disruption;
 pub mod enrolment;
 pub mod live;
 mod policy;
 mod pools;
 pub(crate) mod reader;
+mod regions;
 pub mod values;
 
 use drover_core::model::{Budget, Headroom, MicroUsd, Millis, PoolId};
@@ -17,10 +19,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use aws::{Aws, Discover};
 pub use disruption::{DisruptionBudget, Window};
 pub use enrolment::Enrolment;
 pub use pools::{
-    AsgPool, PoolConfig, PoolSource, PowerCommands, SimPool, StaticPool, youngest_reaped,
+    AsgPool, Origin, PoolConfig, PoolSource, PoolTerms, PowerCommands, SimPool, StaticPool,
+    youngest_reaped,
 };
 pub use reader::Problem;
 use reader::Section;
@@ -43,6 +47,14 @@ pub struct Config {
 }
 
 impl Config {
+    /// The same with these pools behind those of the file.
+    #[must_use]
+    pub fn with_discovered(&self, found: impl IntoIterator<Item = PoolConfig>) -> Self {
+        let mut all = self.clone();
+        all.pools.extend(found);
+        all
+    }
+
     /// A pool by name.
     #[must_use]
     pub fn pool(&self, name: &drover_core::model::PoolId) -> Option<&PoolConfig> {
@@ -53,7 +65,7 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.pools.is_empty() {
+        if self.pools.is_empty() && self.aws.discover.is_empty() {
             warnings.push("no pools: nothing will ever grow; write a [[pool]]".to_owned());
         }
         warnings
@@ -125,13 +137,6 @@ impl Default for Control {
             teams: BTreeMap::new(),
         }
     }
-}
-
-/// The AWS API.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Aws {
-    /// Instead of the public endpoints.
-    pub endpoint: Option<String>,
 }
 
 /// The simulated cloud.
@@ -218,7 +223,7 @@ pub(crate) fn tables(root: &Section<'_>) -> Config {
         server: server(&root.section("server")),
         control: control(&root.section("control"), &names),
         pools,
-        aws: aws(&root.section("aws")),
+        aws: aws::read(&root.section("aws")),
         sim: sim(&root.section("sim")),
         enrolment: enrolment::read(&root.section("enrolment")),
     }
@@ -293,12 +298,6 @@ fn control(section: &Section<'_>, pools: &BTreeSet<PoolId>) -> Control {
     }
     section.finish();
     found
-}
-
-fn aws(section: &Section<'_>) -> Aws {
-    let endpoint = section.parsed("endpoint", "http://127.0.0.1:5000", url);
-    section.finish();
-    Aws { endpoint }
 }
 
 fn sim(section: &Section<'_>) -> Sim {

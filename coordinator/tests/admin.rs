@@ -619,7 +619,7 @@ fn a_config_is_checked_and_compared_with_the_fleet() {
         "{ran:?}"
     );
     // A pool that this build cannot drive is refused here as `serve` refuses it.
-    let asg = "[[pool]]\nname = \"a\"\nkind = \"asg\"\nsite = \"s\"\nregion = \"r\"\ngroup = \"g\"\nmax = 5\n";
+    let asg = "[[pool]]\nname = \"a\"\nkind = \"asg\"\nsite = \"s\"\nregion = \"us-west-2\"\ngroup = \"g\"\nmax = 5\n";
     let ran = check(asg, &[]);
     if cfg!(feature = "aws") {
         assert_eq!(ran.code, 0, "{ran:?}");

@@ -2,14 +2,21 @@
 //!
 //! Called by `config::parse`. Reports problems and never stops at the first.
 
-use super::disruption::{self, DisruptionBudget};
+use super::disruption::DisruptionBudget;
 use super::reader::{At, Section};
-use super::{Config, DAY, SECOND, millis, values};
+use super::{Config, aws, regions};
 use drover_core::model::{
-    Bytes, InstanceId, MicroUsd, MilliCpu, Millis, Mode, PoolId, PoolKind, Quota, Resources, SiteId,
+    InstanceId, MicroUsd, Millis, Mode, PoolId, PoolKind, Quota, Resources, SiteId,
 };
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+mod fixed;
+mod terms;
+
+use fixed::fixed;
+pub use terms::PoolTerms;
+pub(super) use terms::terms;
 
 /// A pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +25,8 @@ pub struct PoolConfig {
     pub name: PoolId,
     /// Network fate.
     pub site: SiteId,
+    /// Where it came from.
+    pub origin: Origin,
     /// What may be done unless changed at run time.
     pub mode: Mode,
     /// Fewest nodes.
@@ -87,6 +96,40 @@ fn is_metal(instance_type: &str) -> bool {
         .is_some_and(|(_, size)| size.starts_with("metal"))
 }
 
+/// Where a pool came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A `[[pool]]` of the config file.
+    #[default]
+    File,
+    /// A group with the ownership tag, found where `[[aws.discover]]` looks.
+    Discovered {
+        /// Its region.
+        region: String,
+        /// Role that was assumed to find it; absent: none.
+        role_arn: Option<String>,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => f.write_str("config file"),
+            Self::Discovered {
+                region,
+                role_arn: None,
+            } => write!(f, "discovered in {region}"),
+            Self::Discovered {
+                region,
+                role_arn: Some(role),
+            } => match role.split(':').nth(4).filter(|id| !id.is_empty()) {
+                Some(account) => write!(f, "discovered in {region} of account {account}"),
+                None => write!(f, "discovered in {region} as {role}"),
+            },
+        }
+    }
+}
+
 /// What drives a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolSource {
@@ -141,6 +184,12 @@ pub struct AsgPool {
     pub group: String,
     /// Region.
     pub region: String,
+    /// Role that is assumed to reach it; absent: the credentials' own account.
+    pub role_arn: Option<String>,
+    /// The only zones that are asked, the most liked first; empty: all of the group's.
+    pub zones: Vec<String>,
+    /// The types of the group that are planned with; empty: all of them.
+    pub instance_types: Vec<String>,
 }
 
 /// A group of the simulated cloud.
@@ -154,15 +203,6 @@ const NAME: &str = "write letters, digits, dots and dashes, at most 63";
 
 pub(super) fn plain(name: &str) -> bool {
     name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-}
-
-/// Letters, digits, dots, dashes (and underscores, which some give); at most 253.
-fn host_name(name: &str) -> bool {
-    name.len() <= 253
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name
             .chars()
@@ -185,9 +225,12 @@ pub(super) fn read(sections: Vec<Section<'_>>) -> Vec<PoolConfig> {
 #[derive(Default)]
 struct Seen {
     names: BTreeMap<String, ()>,
-    groups: BTreeMap<(String, String), String>,
+    groups: BTreeMap<GroupKey, String>,
     hosts: BTreeMap<String, String>,
 }
+
+/// Region, role, group name.
+type GroupKey = (String, Option<String>, String);
 
 fn required(section: &Section<'_>, key: &'static str, fix: &str) -> Option<At<String>> {
     // An empty or wrong value is reported by `text` itself.
@@ -227,19 +270,9 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
     let kind = section.choice("kind", &kinds).map(|at| at.value);
     let source = match kind {
         Some(PoolKind::Static) => Some(PoolSource::Static(fixed(section, &owner, seen))),
-        Some(PoolKind::Asg) => {
-            let region = required(section, "region", "write region = \"us-west-2\"");
-            let group = group(section, region.as_ref(), &owner, seen);
-            group.zip(region).map(|(group, region)| {
-                PoolSource::Asg(AsgPool {
-                    group,
-                    region: region.value,
-                })
-            })
-        }
-        Some(PoolKind::Sim) => {
-            group(section, None, &owner, seen).map(|group| PoolSource::Sim(SimPool { group }))
-        }
+        Some(PoolKind::Asg) => asg(section, &owner, seen).map(PoolSource::Asg),
+        Some(PoolKind::Sim) => group(section, (String::new(), None), &owner, seen)
+            .map(|group| PoolSource::Sim(SimPool { group })),
         None => {
             // Whatever stands there cannot be judged without the kind.
             section.accept_all();
@@ -251,68 +284,76 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
         _ => None,
     };
     let (min, max) = bounds(section, hosts, kind.is_some());
-    let modes = [
-        ("observe", Mode::Observe),
-        ("grow", Mode::Grow),
-        ("full", Mode::Full),
-    ];
-    let span = |key: &'static str, least: Duration, or: Millis, example: &str| {
-        section
-            .duration(key, least..=DAY * 30, example)
-            .map_or(or, millis)
-    };
-    let texts = "write { key = \"value\" }";
     // Every key is read before anything is given up, so that none counts as unknown.
-    let mode = section.choice("mode", &modes);
-    let spare = section.count("spare", 0..=100_000);
-    if let Some(at) = spare.as_ref().filter(|at| max > 0 && at.value > max) {
-        let message = format!("is {}, above max {max}", at.value);
-        section.report(at.offset, "spare", &message, "set spare to at most max");
-    }
-    let idle_after = span("idle_after", Duration::ZERO, Millis::minutes(10), "10m");
-    let anticipate = section.flag("anticipate");
-    let provision_deadline = section
-        .duration("provision_deadline", SECOND..=DAY * 30, "15m")
-        .map(millis);
-    let idle_gpu_below = section.parsed("idle_gpu_below", "5%", |text| {
-        let percent = values::percent(text)?;
-        if percent == 0 {
-            return Err(format!("{text:?} is never undershot"));
-        }
-        Ok(percent)
-    });
-    let expire_after = section
-        .duration("expire_after", SECOND * 60..=DAY * 366, "30d")
-        .map(millis);
-    let quota = section.quota("removal_quota");
-    let disruption = disruption::read(section.sections("disruption"));
-    let grace = span("grace", Duration::ZERO, Millis::seconds(30), "30s");
-    let labels = section.map("labels", texts, values::any_text);
-    let taints = section.map("taints", texts, values::any_text);
-    let prices = section.map("prices", "write { \"p2.16xlarge\" = 14.4 }", values::usd);
-    Some(PoolConfig {
-        name: PoolId(name?.value),
-        site: SiteId(site?.value),
-        mode: mode.map_or(Mode::Observe, |at| at.value),
-        min,
+    let terms = terms(section, min, Some(max));
+    Some(terms.pool(
+        PoolId(name?.value),
+        SiteId(site?.value),
         max,
-        spare: spare.map_or(0, |at| at.value),
-        idle_after,
-        anticipate: anticipate.unwrap_or(false),
-        idle_gpu_below,
-        expire_after,
-        provision_deadline,
-        quota: quota.unwrap_or(Quota::Percent(10)),
-        disruption,
-        grace,
-        labels,
-        taints,
-        prices: prices
-            .into_iter()
-            .map(|(kind, price)| (kind, MicroUsd(price)))
-            .collect(),
-        source: source?,
+        Origin::File,
+        source?,
+    ))
+}
+
+fn asg(section: &Section<'_>, owner: &str, seen: &mut Seen) -> Option<AsgPool> {
+    let fix = "write region = \"us-west-2\"";
+    let region = required(section, "region", fix).and_then(|at| match regions::region(&at.value) {
+        Ok(region) => Some(region),
+        Err(message) => {
+            section.report(at.offset, "region", &message, fix);
+            None
+        }
+    });
+    let role_arn = aws::role(section);
+    let place = (region.clone().unwrap_or_default(), role_arn.clone());
+    let group = group(section, place, owner, seen);
+    let zones = wishes(section, "zones", "us-west-2a", |zone| {
+        region
+            .as_deref()
+            .map_or(Ok(()), |region| regions::zone(zone, region))
+    });
+    let instance_types = wishes(
+        section,
+        "instance_types",
+        "p4d.24xlarge",
+        regions::instance_type,
+    );
+    Some(AsgPool {
+        group: group?,
+        region: region?,
+        role_arn,
+        zones,
+        instance_types,
     })
+}
+
+/// A list in the order of preference.
+fn wishes(
+    section: &Section<'_>,
+    key: &'static str,
+    example: &str,
+    check: impl Fn(&str) -> Result<(), String>,
+) -> Vec<String> {
+    let fix = format!("write {key} = [\"{example}\"] or leave it out");
+    let Some(texts) = section.texts(key, &fix) else {
+        return Vec::new();
+    };
+    if texts.is_empty() {
+        section.report(section.offset(), key, "is an empty list", &fix);
+    }
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for at in texts {
+        if let Err(message) = check(&at.value) {
+            section.report(at.offset, key, &message, &fix);
+        } else if seen.insert(at.value.clone()) {
+            found.push(at.value);
+        } else {
+            let message = format!("names {} again", at.value);
+            section.report(at.offset, key, &message, "name each once");
+        }
+    }
+    found
 }
 
 fn bounds(section: &Section<'_>, hosts: Option<u32>, known_kind: bool) -> (u32, u32) {
@@ -349,77 +390,17 @@ fn bounds(section: &Section<'_>, hosts: Option<u32>, known_kind: bool) -> (u32, 
 
 fn group(
     section: &Section<'_>,
-    region: Option<&At<String>>,
+    (region, role): (String, Option<String>),
     owner: &str,
     seen: &mut Seen,
 ) -> Option<String> {
     let at = required(section, "group", "write group = \"NAME OF THE GROUP\"")?;
-    let place = region.map_or_else(String::new, |region| region.value.clone());
-    if let Some(other) = seen
-        .groups
-        .insert((place, at.value.clone()), owner.to_owned())
-    {
+    let key = (region, role, at.value.clone());
+    if let Some(other) = seen.groups.insert(key, owner.to_owned()) {
         let message = format!("{:?} is already owned by pool {other}", at.value);
         section.report(at.offset, "group", &message, "one pool owns one group");
     }
     Some(at.value)
-}
-
-fn fixed(section: &Section<'_>, owner: &str, seen: &mut Seen) -> StaticPool {
-    let fix = "write hosts = [\"titan-01\", \"titan-02\"]";
-    if !section.has("hosts") {
-        section.report(section.offset(), "hosts", "is required", fix);
-    }
-    let hosts = section.texts("hosts", fix);
-    let mut ids = Vec::new();
-    if hosts.as_ref().is_some_and(Vec::is_empty) {
-        section.report(section.offset(), "hosts", "is an empty list", fix);
-    }
-    for at in hosts.into_iter().flatten() {
-        if !host_name(&at.value) {
-            let message = format!("{:?} is no host name", at.value);
-            let fix = "write the name as `hostname` says it on the host: letters, digits, dots and dashes";
-            section.report(at.offset, "hosts", &message, fix);
-        }
-        if let Some(other) = seen.hosts.insert(at.value.clone(), owner.to_owned()) {
-            let message = format!("names {} again (it is in pool {other})", at.value);
-            section.report(at.offset, "hosts", &message, "name each host once");
-        } else {
-            ids.push(InstanceId(at.value));
-        }
-    }
-    let gpus = section.count("gpus", 0..=64).map_or(0, |at| at.value);
-    let model = section.text("gpu_model", "write gpu_model = \"titan-x\" or leave it out");
-    let cpus = section.count("cpus", 0..=4_096).map_or(0, |at| at.value);
-    let memory = section
-        .parsed("memory", "64GiB", values::size)
-        .unwrap_or(Bytes::ZERO);
-    let command = |key: &'static str| {
-        let fix = format!("write {key} = [\"/path/of/program\", \"argument\"]");
-        let texts = section.texts(key, &fix)?;
-        if texts.is_empty() {
-            section.report(section.offset(), key, "is an empty list", &fix);
-        }
-        Some(texts.into_iter().map(|at| at.value).collect())
-    };
-    StaticPool {
-        hosts: ids,
-        allocatable: Resources {
-            gpu_milli: 0,
-            cpu: MilliCpu(u64::from(cpus) * 1_000),
-            memory,
-            gpus,
-            extended: BTreeMap::new(),
-        },
-        gpu_model: model.map(|at| at.value).unwrap_or_default(),
-        power: PowerCommands {
-            on: command("power_on"),
-            off: command("power_off"),
-            timeout: section
-                .duration("power_timeout", SECOND..=DAY, "5m")
-                .map_or(Millis::minutes(5), millis),
-        },
-    }
 }
 
 /// Sim pools need a cloud.

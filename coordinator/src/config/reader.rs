@@ -5,6 +5,8 @@
 mod nearest;
 mod tables;
 
+pub(super) use nearest::nearest;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;

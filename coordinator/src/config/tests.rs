@@ -8,8 +8,12 @@ const EXAMPLE: &str = include_str!("../../drover.example.toml");
 
 fn pool(more: &str) -> String {
     format!(
-        "[[pool]]\nname = \"a\"\nkind = \"asg\"\nsite = \"s\"\nregion = \"r\"\ngroup = \"g\"\nmax = 5\n{more}"
+        "[[pool]]\nname = \"a\"\nkind = \"asg\"\nsite = \"s\"\nregion = \"us-west-2\"\ngroup = \"g\"\nmax = 5\n{more}"
     )
+}
+
+fn find(more: &str) -> String {
+    format!("[[aws.discover]]\nregions = [\"us-east-1\"]\n{more}")
 }
 
 #[test]
@@ -61,6 +65,11 @@ fn every_commented_key_of_the_example_is_read() {
         (Quota::Count(0), 3)
     );
     assert!(working.window.is_some());
+    let PoolSource::Asg(group) = &pool.source else {
+        panic!("a group")
+    };
+    assert_eq!((group.zones.len(), group.instance_types.len()), (2, 2));
+    assert_eq!(config.aws.discover[0].regions.len(), 2);
     let control = &config.control;
     assert!(control.consolidate);
     assert_eq!(
@@ -108,7 +117,22 @@ fn what_is_refused_and_how_to_mend_it() {
         (pool("").replace("\"a\"", "\"a b/c\""), 2, "pool[0].name", "no plain name"),
         (pool("").replace("kind = \"asg\"\n", ""), 1, "pool[0].kind", "required"),
         (pool("").replace("max = 5\n", ""), 1, "pool[0].max", "required"),
-        (pool("").replace("region = \"r\"\n", ""), 1, "pool[0].region", "required"),
+        (pool("").replace("region = \"us-west-2\"\n", ""), 1, "pool[0].region", "required"),
+        (pool("").replace("us-west-2", "us-west2"), 5, "pool[0].region", "did you mean \"us-west-2\"?"),
+        (pool("").replace("us-west-2", "us-west-2b"), 5, "pool[0].region", "is a zone"),
+        (pool("role_arn = \"drover\"\n"), 8, "pool[0].role_arn", "no ARN of a role"),
+        (pool("zones = []\n"), 1, "pool[0].zones", "empty list"),
+        (pool("zones = [\"us-east-1a\"]\n"), 8, "pool[0].zones", "no zone of us-west-2"),
+        (pool("zones = [\"us-west-2a\", \"us-west-2a\"]\n"), 8, "pool[0].zones", "again"),
+        (pool("instance_types = [\"big\"]\n"), 8, "pool[0].instance_types", "no instance type"),
+        (find("max = 1\n").replace("regions", "region"), 2, "aws.discover[0].region", "did you mean regions?"),
+        (find("").replace("us-east-1", "us-east-one"), 2, "aws.discover[0].regions", "no region of AWS"),
+        (find("").replace("[\"us-east-1\"]", "[]"), 1, "aws.discover[0].regions", "empty list"),
+        (format!("{}{}", find(""), find("")), 4, "aws.discover[1].regions", "again"),
+        (find("min = 3\nmax = 2\n"), 3, "aws.discover[0].min", "above max 2"),
+        (find("spare = 3\nmax = 2\n"), 3, "aws.discover[0].spare", "above max 2"),
+        (find("hosts = [\"a\"]\n"), 3, "aws.discover[0].hosts", "unknown"),
+        ("[aws]\ndiscover_every = 5\n".to_owned(), 2, "aws.discover_every", "no unit"),
         (two(&pool("").replace("\"a\"", "\"b\"")), 13, "pool[1].group", "owned by pool a"),
         (two(&pool("").replace("\"g\"", "\"h\"")), 9, "pool[1].name", "earlier pool"),
         (
@@ -216,4 +240,42 @@ fn a_config_push_shows_what_is_gained_and_lost() {
     assert_eq!(found.nodes_lost.len(), 2);
     assert!(!found.is_empty());
     assert_eq!(found.lines().len(), 5);
+}
+
+#[test]
+fn places_to_look_for_groups_have_the_terms_of_pools() {
+    let role = "arn:aws:iam::123456789012:role/drover";
+    let text = find(&format!(
+        "role_arn = \"{role}\"\nidle_after = \"3m\"\nlabels = {{ team = \"vision\" }}\n\
+         [[aws.discover.disruption]]\nname = \"n\"\nnodes = 0\n[aws]\ndiscover_every = \"1m\"\n"
+    ));
+    // The table of the API may stand after its places.
+    let config = parse(&text).expect("right");
+    assert_eq!(config.aws.discover_every, Millis::minutes(1));
+    let found = &config.aws.discover[0];
+    assert_eq!(found.role_arn.as_deref(), Some(role));
+    assert_eq!((found.max, found.site.clone()), (None, None));
+    assert_eq!(
+        found.terms.mode,
+        Mode::Observe,
+        "observe unless said otherwise"
+    );
+    assert_eq!(found.terms.idle_after, Millis::minutes(3));
+    assert_eq!(found.terms.disruption.len(), 1);
+    assert!(config.warnings().is_empty(), "pools may be found");
+    // The same region of another account is another place.
+    let two = format!("{}{}", find(""), find(&format!("role_arn = \"{role}\"\n")));
+    assert_eq!(parse(&two).expect("right").aws.discover.len(), 2);
+}
+
+#[test]
+fn a_group_of_another_account_is_another_group() {
+    let role = "role_arn = \"arn:aws:iam::123456789012:role/drover\"\n";
+    let other = pool(role).replace("\"a\"", "\"b\"");
+    let config = parse(&format!("{}{other}", pool(""))).expect("right");
+    let PoolSource::Asg(group) = &config.pools[1].source else {
+        panic!("a group")
+    };
+    assert!(group.role_arn.is_some());
+    assert_eq!(config.pools[1].origin, Origin::File);
 }

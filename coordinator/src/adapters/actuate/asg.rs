@@ -60,9 +60,13 @@ impl AsgPool {
         let PoolSource::Asg(asg) = &config.source else {
             return None;
         };
+        let region = Region::new(asg.region.clone());
         Some(Self {
             pool: config.name.clone(),
-            region: Region::new(asg.region.clone()),
+            region: match &asg.role_arn {
+                Some(role) => region.with_role(role.clone()),
+                None => region,
+            },
             group: GroupName::new(asg.group.clone()),
             prices: config.prices.clone(),
         })

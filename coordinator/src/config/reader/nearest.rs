@@ -1,7 +1,7 @@
-//! The known key that somebody meant who wrote an unknown one. Called by `reader`. Pure.
+//! The known key that somebody meant who wrote an unknown one. Called by `reader` for keys and by `regions` for names. Pure.
 
 /// The known key at an edit distance of at most 2.
-pub(super) fn nearest<'k>(text: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(in crate::config) fn nearest<'k>(text: &str, known: &[&'k str]) -> Option<&'k str> {
     let (distance, key) = known
         .iter()
         .map(|key| (edits(text.as_bytes(), key.as_bytes()), *key))
