@@ -10,27 +10,38 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+mod activity;
+mod acts;
+mod advance;
 mod clock;
 mod describe;
 mod desired;
+mod ending;
+mod events;
 mod group_view;
+mod groups;
+mod grow;
+mod hooks;
 mod iam;
 mod launch;
 mod ledger;
+mod member;
 mod offers;
 mod query;
+mod refusal;
 mod reply;
 mod scenario;
 mod server;
 mod state;
 mod terminate;
 mod upstream;
+mod warm;
 mod xml;
 
-pub use ledger::{Cause, End, Launch, Ledger, Mutation};
+pub use ledger::{Cause, End, Happened, Launch, Ledger, Lifecycle, Mutation};
 pub use scenario::{
-    Decision, Effect, EventKind, Fault, PermissionRow, QueueRow, QuotaRow, Ration, RefreshRow,
-    ReservationRow, Scenario, SpotPriceRow, Timing,
+    Act, Decision, Deed, Effect, EventKind, Fault, PermissionRow, QueueRow, QuotaRow, Ration,
+    RefreshRow, ReservationRow, Scenario, SpotPriceRow, Timing, Why,
 };
 
 /// A running proxy; it ends when this is dropped.
@@ -38,6 +49,7 @@ pub struct AwsProxy {
     address: SocketAddr,
     proxy: Arc<server::Proxy>,
     task: JoinHandle<()>,
+    time: JoinHandle<()>,
 }
 
 impl AwsProxy {
@@ -58,10 +70,12 @@ impl AwsProxy {
         let address = listener.local_addr()?;
         let proxy = Arc::new(server::Proxy::new(moto, scenario));
         let task = tokio::spawn(server::serve(listener, proxy.clone()));
+        let time = tokio::spawn(advance::run(proxy.clone()));
         Ok(Self {
             address,
             proxy,
             task,
+            time,
         })
     }
 
@@ -73,6 +87,36 @@ impl AwsProxy {
     /// Replaces the scenario; faults are counted anew.
     pub async fn set(&self, scenario: Scenario) {
         self.proxy.set(scenario).await;
+    }
+
+    /// Lets something happen at once; gives what happened, or why it did not.
+    ///
+    /// # Panics
+    /// When moto does not do its part.
+    pub async fn act(&self, region: &str, group: &str, deed: Deed) -> Happened {
+        let act = Act {
+            region: region.to_owned(),
+            group: group.to_owned(),
+            after_ms: 0,
+            deed,
+        };
+        let done = acts::perform(&self.proxy, &act).await;
+        done.unwrap_or_else(|e| panic!("{act:?}: {e}"))
+    }
+
+    /// Makes a queue in moto and gives its address, for [`QueueRow`] and for a coordinator.
+    ///
+    /// # Panics
+    /// When moto refuses.
+    pub async fn create_queue(&self, region: &str, name: &str) -> String {
+        let made = self
+            .call(region, Service::Sqs, "CreateQueue", &[("QueueName", name)])
+            .await
+            .expect("a queue");
+        let mut url = String::new();
+        let mut tree = xml::Element::parse(&made).expect("an answer");
+        tree.each_mut("QueueUrl", &mut |e| url.clone_from(&e.text));
+        url
     }
 
     /// Makes a call through the proxy, as any client would; gives the answer's text.
@@ -137,6 +181,7 @@ impl AwsProxy {
 impl Drop for AwsProxy {
     fn drop(&mut self) {
         self.task.abort();
+        self.time.abort();
     }
 }
 

@@ -1,16 +1,21 @@
 //! The desired capacity as AWS keeps it: an absolute wish that is filled when it can be, and scale-in.
 //!
-//! Called by the server for SetDesiredCapacity, and at every call of a region to try unfilled wishes again.
+//! Called by the server for SetDesiredCapacity, and as time passes to try unfilled wishes again.
 
 use std::time::{Duration, Instant};
 
-use super::clock::now_unix_ms;
+use super::activity::{NewActivity, Status};
+use super::clock::{now_unix_ms, seconds};
+use super::ending::{self, Ending};
 use super::group_view::GroupView;
-use super::ledger::{Cause, End, Launch};
+use super::grow::{Growth, grow};
+use super::ledger::Cause;
 use super::query::Query;
+use super::refusal::refusal;
 use super::reply::Reply;
 use super::server::Proxy;
-use super::state::{RegionState, refusal, take_ration};
+use super::state::{RegionState, take_ration};
+use super::warm;
 
 /// Answers a SetDesiredCapacity call.
 pub(super) async fn set_desired(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
@@ -18,41 +23,48 @@ pub(super) async fn set_desired(proxy: &Proxy, query: &Query) -> Result<Reply, S
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
     let Some(group) = GroupView::read(proxy.upstream(), region, name).await? else {
-        return Ok(Reply::invalid(
-            query,
-            &format!("AutoScalingGroup name not found - AutoScalingGroup {name} not found"),
-        ));
+        return Ok(Reply::no_group(query));
     };
-    let Ok(desired) = query.get("DesiredCapacity").parse::<u32>() else {
-        return Ok(Reply::invalid(
-            query,
-            "DesiredCapacity must be a number of 0 or more.",
-        ));
+    let Some(desired) = query.number("DesiredCapacity") else {
+        let text = "DesiredCapacity must be a number of 0 or more.";
+        return Ok(Reply::invalid(query, text));
     };
-    if desired > group.max {
-        let text = format!(
-            "New SetDesiredCapacity value {desired} is above max value {} for the AutoScalingGroup.",
-            group.max
-        );
+    if let Err(text) = wish(proxy, &mut state, region, name, &group, desired).await? {
         return Ok(Reply::invalid(query, &text));
     }
-    if desired < group.min {
-        let text = format!(
-            "New SetDesiredCapacity value {desired} is below min value {} for the AutoScalingGroup.",
-            group.min
-        );
-        return Ok(Reply::invalid(query, &text));
-    }
-    state.group(name).wish = Some(desired);
-    state.group(name).retry_at = None;
-    fill(proxy, &mut state, region, name, &group).await?;
     Ok(Reply::empty("SetDesiredCapacity"))
 }
 
+/// Takes a wish within the group's limits and begins to fill it; the inner error is AWS's refusal.
+pub(super) async fn wish(
+    proxy: &Proxy,
+    state: &mut RegionState,
+    region: &str,
+    name: &str,
+    group: &GroupView,
+    desired: u32,
+) -> Result<Result<(), String>, String> {
+    let (side, bound) = if desired > group.max {
+        ("above max", group.max)
+    } else if desired < group.min {
+        ("below min", group.min)
+    } else {
+        state.group(name).wish = Some(desired);
+        state.group(name).retry_at = None;
+        fill(proxy, state, region, name, group).await?;
+        return Ok(Ok(()));
+    };
+    Ok(Err(format!(
+        "New SetDesiredCapacity value {desired} is {side} value {bound} for the AutoScalingGroup."
+    )))
+}
+
 /// Tries every unfilled wish of a region whose time has come.
-pub(super) async fn fill_due(proxy: &Proxy, region: &str) -> Result<(), String> {
-    let handle = proxy.region(region);
-    let mut state = handle.lock().await;
+pub(super) async fn fill_due(
+    proxy: &Proxy,
+    state: &mut RegionState,
+    region: &str,
+) -> Result<(), String> {
     let due: Vec<String> = state
         .groups
         .iter()
@@ -60,164 +72,126 @@ pub(super) async fn fill_due(proxy: &Proxy, region: &str) -> Result<(), String> 
         .map(|(name, _)| name.clone())
         .collect();
     for name in due {
-        if let Some(group) = GroupView::read(proxy.upstream(), region, &name).await? {
-            fill(proxy, &mut state, region, &name, &group).await?;
+        match GroupView::read(proxy.upstream(), region, &name).await? {
+            Some(group) => fill(proxy, state, region, &name, &group).await?,
+            None => state.group(&name).retry_at = None,
         }
     }
     Ok(())
 }
 
 /// Brings the group nearer to its wish, as far as rations and suspended processes let it.
-async fn fill(
+pub(super) async fn fill(
     proxy: &Proxy,
     state: &mut RegionState,
     region: &str,
     name: &str,
     group: &GroupView,
 ) -> Result<(), String> {
-    let wish = state.group(name).wish.unwrap_or_else(|| group.count());
-    let missing = wish.saturating_sub(group.count());
+    let live = group.count() + state.dead_count(name);
+    let wish = state.group(name).wish.unwrap_or(live);
+    let again = Duration::from_millis(proxy.scenario().retry_ms);
     state.group(name).retry_at = None;
-    if wish < group.count() {
-        return scale_in(proxy, state, region, name, group, wish).await;
+    if wish < live {
+        return scale_in(proxy, state, region, name, group, live - wish).await;
     }
-    if missing == 0 {
+    if wish == live || state.group(name).deleting {
         return Ok(());
     }
     if group.is_suspended("Launch") {
-        state.group(name).retry_at = Some(Instant::now());
+        // Looked at again when the process is resumed, or, where that is done behind the proxy, after the usual time.
+        state.group(name).retry_at = Some(Instant::now() + again.min(Duration::from_secs(1)));
         return Ok(());
     }
-    let mut left = missing;
+    let why = format!(
+        "an instance was started in response to a difference between desired and actual capacity, increasing the capacity \
+         from {live} to {wish}."
+    );
+    let mut left = wish - live;
     let mut now = group.clone();
+    left -= warm::take(proxy, state, region, &mut now, name, left, &why).await?;
+    let can = group.launchable(proxy.upstream(), region).await?;
     for zone in group.zones.clone() {
-        let (granted, short) = {
-            let mut scenario = proxy.scenario();
-            take_ration(
-                &mut scenario,
-                region,
-                name,
-                &zone,
-                &group.instance_type,
-                left,
-            )
-        };
-        let ids = proxy
-            .grow(state, region, &now, name, granted, &zone)
-            .await?;
-        now.ids.extend(ids.iter().cloned());
-        left -= granted;
-        let cause = format!(
-            "At {} an instance was started in response to a difference between desired and actual capacity, increasing the capacity from {} to {wish}.",
-            now_unix_ms(),
-            group.count()
-        );
-        if !ids.is_empty() {
-            for id in &ids {
-                state.group(name).note(
-                    false,
-                    &format!("Launching a new EC2 instance: {id}"),
-                    &cause,
-                    "",
-                    &zone,
-                );
+        for instance_type in &can.types {
+            if left == 0 {
+                break;
             }
-            proxy.ledger().launches.push(Launch {
-                at_unix_ms: now_unix_ms(),
-                region: region.to_owned(),
-                group: name.to_owned(),
-                zone: zone.clone(),
-                instance_type: group.instance_type.clone(),
-                way: "SetDesiredCapacity".to_owned(),
-                token: String::new(),
-                instances: ids,
-            });
-        }
-        if let Some(row) = short.filter(|row| !row.silent) {
-            let (code, message) = refusal(&row, &group.instance_type, &zone);
-            // With a code of its own AWS writes `Could not launch ... Instances. CODE - words`.
-            let text = match row.code {
-                Some(_) => format!(
-                    "Could not launch On-Demand Instances. {code} - {message} Launching EC2 instance failed."
-                ),
-                None => format!("{message} Launching EC2 instance failed."),
+            let (granted, short) = {
+                let mut scenario = proxy.scenario();
+                take_ration(&mut scenario, region, name, &zone, instance_type, left)
             };
-            state.group(name).note(
-                true,
-                "Launching a new EC2 instance.  Status Reason: failed",
-                &cause,
-                &text,
-                &zone,
-            );
-        }
-        if left == 0 {
-            break;
+            let growth = Growth {
+                group: name,
+                count: granted,
+                zone: &zone,
+                instance_type,
+                spot: can.spot,
+                way: "SetDesiredCapacity",
+                token: "",
+                why: &why,
+            };
+            let ids = grow(proxy, state, region, &now, &growth).await?;
+            now.active += granted;
+            now.ids.extend(ids);
+            left -= granted;
+            if let Some(row) = short.filter(|row| !row.silent) {
+                let refused = refusal(&row, instance_type, &zone, can.spot);
+                let text = refused.activity;
+                state.group(name).activities.note(&NewActivity {
+                    status: Status::Failed,
+                    description: &format!("Launching a new EC2 instance.  Status Reason: {text}"),
+                    cause: &format!("At {} {why}", seconds(now_unix_ms())),
+                    message: &text,
+                    zone: &zone,
+                });
+            }
         }
     }
     if left > 0 {
-        let again = Duration::from_millis(proxy.scenario().retry_ms);
         state.group(name).retry_at = Some(Instant::now() + again);
     }
     Ok(())
 }
 
-/// Lets AWS choose who goes: the oldest that are not protected. Pending ones are not protected yet.
+/// Lets AWS choose who goes: the dead first, then the oldest that are not protected. Pending ones are not protected yet.
 async fn scale_in(
     proxy: &Proxy,
     state: &mut RegionState,
     region: &str,
     name: &str,
     group: &GroupView,
-    wish: u32,
+    surplus: u32,
 ) -> Result<(), String> {
     if group.is_suspended("Terminate") {
         return Ok(());
     }
-    let pending: Vec<String> = group
-        .ids
-        .iter()
-        .filter(|id| state.instances.get(*id).is_some_and(|s| s.pending()))
-        .cloned()
+    let dead = state
+        .apart(name)
+        .filter(|(_, m)| m.phase == super::member::Phase::Dead);
+    let dead: Vec<String> = dead.map(|(id, _)| id.clone()).collect();
+    let exposed = group.ids.iter().filter(|id| {
+        let protected = group
+            .member(id)
+            .is_some_and(|m| m.text_of("ProtectedFromScaleIn") == "true");
+        !protected
+            || state
+                .instances
+                .get(*id)
+                .is_some_and(super::member::Member::unprotected_yet)
+    });
+    let chosen: Vec<String> = dead
+        .into_iter()
+        .chain(exposed.cloned())
+        .take(usize::try_from(surplus).unwrap_or(usize::MAX))
         .collect();
-    for id in &pending {
-        let params = [
-            ("AutoScalingGroupName", name),
-            ("InstanceIds.member.1", id.as_str()),
-            ("ProtectedFromScaleIn", "false"),
-        ];
-        proxy
-            .upstream()
-            .autoscaling(region, "SetInstanceProtection", &params)
-            .await?;
-    }
-    let text = wish.to_string();
-    let params = [
-        ("AutoScalingGroupName", name),
-        ("DesiredCapacity", text.as_str()),
-    ];
-    proxy
-        .upstream()
-        .autoscaling(region, "SetDesiredCapacity", &params)
-        .await?;
-    let after = GroupView::read(proxy.upstream(), region, name)
-        .await?
-        .map(|g| g.ids)
-        .unwrap_or_default();
-    for id in group.ids.iter().filter(|id| !after.contains(id)) {
-        state.group(name).note(
-            false,
-            &format!("Terminating EC2 instance: {id}"),
-            "scale in",
-            "",
-            "",
-        );
-        proxy.ledger().ends.push(End {
-            at_unix_ms: now_unix_ms(),
-            region: region.to_owned(),
-            group: name.to_owned(),
-            instance: id.clone(),
+    for id in &chosen {
+        let ending = Ending {
+            group: name,
+            id,
             cause: Cause::ScaleIn,
-        });
+            why: "was selected for termination in response to a difference between desired and actual capacity.".to_owned(),
+        };
+        ending::begin(proxy, state, region, group, &ending).await?;
     }
     Ok(())
 }

@@ -14,9 +14,18 @@ pub(super) struct GroupView {
     pub(super) zones: Vec<String>,
     /// Instances that are in moto's group now.
     pub(super) ids: Vec<String>,
+    /// How many of them moto counts against its desired capacity.
+    pub(super) active: u32,
     pub(super) suspended: Vec<String>,
-    pub(super) instance_type: String,
     pub(super) mixes_markets: bool,
+}
+
+/// What a group launches.
+#[derive(Clone, Debug)]
+pub(super) struct Launchable {
+    /// Its types in order of preference; at least one, perhaps of no name.
+    pub(super) types: Vec<String>,
+    pub(super) spot: bool,
 }
 
 impl GroupView {
@@ -35,14 +44,10 @@ impl GroupView {
             .and_then(|r| r.child("AutoScalingGroups"))
             .and_then(|g| g.child("member"))
             .cloned();
-        let Some(xml) = member else {
-            return Ok(None);
-        };
-        let instance_type = template_type(upstream, region, &xml).await?;
-        Ok(Some(Self::of(xml, instance_type)))
+        Ok(member.map(Self::of))
     }
 
-    fn of(xml: Element, instance_type: String) -> Self {
+    fn of(xml: Element) -> Self {
         let number = |name: &str| xml.text_of(name).parse().unwrap_or(0);
         let members = |name: &str| {
             xml.child(name)
@@ -73,14 +78,35 @@ impl GroupView {
                 .iter()
                 .map(|m| m.text_of("InstanceId").to_owned())
                 .collect(),
+            active: u32::try_from(
+                members("Instances")
+                    .iter()
+                    .filter(|m| m.text_of("LifecycleState") == "InService")
+                    .count(),
+            )
+            .unwrap_or(u32::MAX),
             suspended: members("SuspendedProcesses")
                 .iter()
                 .map(|p| p.text_of("ProcessName").to_owned())
                 .collect(),
             mixes_markets: (1..100).contains(&share) || (share == 0 && base > 0),
-            instance_type,
             xml,
         }
+    }
+
+    /// moto's entry of a member.
+    pub(super) fn member(&self, id: &str) -> Option<&Element> {
+        let members = &self.xml.child("Instances")?.children;
+        members.iter().find(|m| m.text_of("InstanceId") == id)
+    }
+
+    /// What the group launches now.
+    pub(super) async fn launchable(
+        &self,
+        upstream: &Upstream,
+        region: &str,
+    ) -> Result<Launchable, String> {
+        launchable(upstream, region, &self.xml).await
     }
 
     /// How many instances moto has in the group.
@@ -94,22 +120,39 @@ impl GroupView {
     }
 }
 
-/// The type that the group launches: the policy's first override, else the template's.
-async fn template_type(upstream: &Upstream, region: &str, xml: &Element) -> Result<String, String> {
-    let policy = xml
-        .child("MixedInstancesPolicy")
-        .and_then(|p| p.child("LaunchTemplate"));
-    if let Some(first) = policy
+/// The types of the policy's overrides, else the template's; spot where the policy or the template says so.
+async fn launchable(
+    upstream: &Upstream,
+    region: &str,
+    xml: &Element,
+) -> Result<Launchable, String> {
+    let mixed = xml.child("MixedInstancesPolicy");
+    let policy = mixed.and_then(|p| p.child("LaunchTemplate"));
+    let overrides: Vec<String> = policy
         .and_then(|p| p.child("Overrides"))
-        .and_then(|o| o.children.first())
-    {
-        return Ok(first.text_of("InstanceType").to_owned());
+        .map(|o| o.children.iter())
+        .into_iter()
+        .flatten()
+        .map(|o| o.text_of("InstanceType").to_owned())
+        .filter(|t| !t.is_empty())
+        .collect();
+    let all_spot = mixed
+        .and_then(|p| p.child("InstancesDistribution"))
+        .is_some_and(|d| d.text_of("OnDemandPercentageAboveBaseCapacity") == "0");
+    if !overrides.is_empty() {
+        return Ok(Launchable {
+            types: overrides,
+            spot: all_spot,
+        });
     }
     let spec = policy
         .and_then(|p| p.child("LaunchTemplateSpecification"))
         .or_else(|| xml.child("LaunchTemplate"));
     let Some(spec) = spec else {
-        return Ok(String::new());
+        return Ok(Launchable {
+            types: vec![String::new()],
+            spot: false,
+        });
     };
     let version = match spec.text_of("Version") {
         "" => "$Default",
@@ -120,18 +163,17 @@ async fn template_type(upstream: &Upstream, region: &str, xml: &Element) -> Resu
         ("LaunchTemplateVersion.1", version),
     ];
     let reply = upstream
-        .call(
-            region,
-            "ec2",
-            "2016-11-15",
-            "DescribeLaunchTemplateVersions",
-            &params,
-        )
+        .ec2(region, "DescribeLaunchTemplateVersions", &params)
         .await?;
-    Ok(reply
+    let data = reply
         .child("launchTemplateVersionSet")
         .and_then(|s| s.children.first())
-        .and_then(|v| v.child("launchTemplateData"))
-        .map(|d| d.text_of("instanceType").to_owned())
-        .unwrap_or_default())
+        .and_then(|v| v.child("launchTemplateData"));
+    let market = data
+        .and_then(|d| d.child("instanceMarketOptions"))
+        .map_or("", |m| m.text_of("marketType"));
+    Ok(Launchable {
+        types: vec![data.map_or(String::new(), |d| d.text_of("instanceType").to_owned())],
+        spot: all_spot || market == "spot",
+    })
 }

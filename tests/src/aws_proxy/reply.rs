@@ -76,6 +76,11 @@ impl Reply {
         Self::xml(200, root.document(AUTOSCALING))
     }
 
+    /// A good answer of Auto Scaling to `action`, whose result is empty.
+    pub(super) fn empty_result(action: &str) -> Self {
+        Self::result(action, vec![])
+    }
+
     /// A good answer of EC2 to `action`.
     pub(super) fn ec2(action: &str, mut result: Vec<Element>) -> Self {
         result.insert(0, Element::leaf("requestId", "proxy"));

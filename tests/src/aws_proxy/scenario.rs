@@ -5,8 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod acts;
 mod world;
 
+pub use acts::{Act, Deed};
 pub use world::{
     Decision, EventKind, PermissionRow, QueueRow, QuotaRow, RefreshRow, ReservationRow,
     SpotPriceRow,
@@ -38,6 +40,12 @@ pub struct Scenario {
     pub refreshes: Vec<RefreshRow>,
     /// Queues that get events.
     pub queues: Vec<QueueRow>,
+    /// What happens by itself.
+    pub acts: Vec<Act>,
+    /// How long a second of a lifecycle hook's time-outs lasts, milliseconds.
+    pub hook_second_ms: u64,
+    /// How long AWS takes to see that a member has ended or is unhealthy, milliseconds.
+    pub health_check_ms: u64,
 }
 
 impl Default for Scenario {
@@ -54,6 +62,9 @@ impl Default for Scenario {
             permissions: Vec::new(),
             refreshes: Vec::new(),
             queues: Vec::new(),
+            acts: Vec::new(),
+            hook_second_ms: 1_000,
+            health_check_ms: 0,
         }
     }
 }
@@ -72,12 +83,60 @@ pub struct Ration {
     pub instance_type: Option<String>,
     /// How many may still be launched.
     pub left: u32,
-    /// Code of the refusal; absent: InsufficientInstanceCapacity.
+    /// What the refusal is, in AWS's code and words; absent: a shortage.
+    pub why: Option<Why>,
+    /// Code of the refusal in place of AWS's.
     pub code: Option<String>,
-    /// Words of the refusal; absent: AWS's for a shortage, with type and zone.
+    /// Words of the refusal in place of AWS's.
     pub message: Option<String>,
     /// No activity tells of what is missing (SetDesiredCapacity only).
     pub silent: bool,
+}
+
+/// Why a launch is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// `InsufficientInstanceCapacity`
+    Shortage,
+    /// `UnfulfillableCapacity`
+    Unfulfillable,
+    /// `Unsupported`: the type is not in that zone
+    Unsupported,
+    /// `ReservationCapacityExceeded`
+    Reservation,
+    /// `VcpuLimitExceeded`
+    Vcpus,
+    /// `MaxSpotInstanceCountExceeded`
+    SpotCount,
+    /// `InsufficientFreeAddressesInSubnet`
+    Addresses,
+    /// `VolumeLimitExceeded`
+    Volumes,
+    /// `SpotMaxPriceTooLow`
+    SpotPrice,
+    /// `InvalidAMIID.NotFound`
+    Image,
+    /// A launch template that is wrong
+    Template,
+    /// `Client.InternalError`: the key of a volume may not be used; the instance ends as it starts
+    Kms,
+    /// `UnauthorizedOperation` of the group's own role
+    Permission,
+    /// `RequestLimitExceeded`
+    Throttle,
+    /// `InternalError`
+    Internal,
+}
+
+impl Why {
+    /// Whether an activity names the code before the words.
+    pub(super) fn is_coded(self) -> bool {
+        matches!(
+            self,
+            Self::Unfulfillable | Self::SpotCount | Self::SpotPrice | Self::Addresses
+        )
+    }
 }
 
 /// A failure of calls.
@@ -147,8 +206,10 @@ pub struct Timing {
     pub hide_ms: u64,
     /// New instances are Pending for so long, milliseconds.
     pub pending_ms: u64,
-    /// Terminated instances are shown as Terminating for so long, milliseconds.
+    /// Instances that are ended stay as Terminating, and as shutting down in EC2, for so long, milliseconds.
     pub terminating_ms: u64,
+    /// Instances are on their way into a warm pool for so long, milliseconds.
+    pub warming_ms: u64,
     /// DescribeAutoScalingGroups answers with what was true up to so long ago, milliseconds.
     pub describe_lag_ms: u64,
     /// A LaunchInstances call is at work for so long, milliseconds.

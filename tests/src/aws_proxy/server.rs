@@ -14,15 +14,21 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
+use super::acts::Waiting;
 use super::clock::now_unix_ms;
 use super::group_view::GroupView;
 use super::ledger::{Ledger, Mutation};
 use super::query::Query;
 use super::reply::Reply;
-use super::scenario::{Effect, Scenario, concerns};
+use super::scenario::{Act, Effect, Scenario, concerns};
 use super::state::RegionState;
 use super::upstream::Upstream;
-use super::{describe, desired, iam, launch, offers, terminate};
+use super::{
+    acts, advance, describe, desired, groups, hooks, iam, launch, offers, terminate, warm,
+};
+
+/// Most names of actions that are counted apart.
+const MAX_ACTIONS: usize = 500;
 
 type RegionLock = Arc<tokio::sync::Mutex<RegionState>>;
 
@@ -36,6 +42,7 @@ pub(super) struct Proxy {
     regions: Mutex<BTreeMap<String, RegionLock>>,
     /// When the present scenario began, milliseconds since 1970.
     began_unix_ms: AtomicU64,
+    waiting: Mutex<Waiting>,
     /// The names of AWS's regions, as moto has them.
     known_regions: tokio::sync::OnceCell<BTreeSet<String>>,
 }
@@ -52,6 +59,8 @@ pub(super) fn internal(query: &Query, text: &str) -> Reply {
 impl Proxy {
     pub(super) fn new(moto: &str, scenario: Scenario) -> Self {
         let struck = vec![0; scenario.faults.len()];
+        let mut waiting = Waiting::default();
+        waiting.replace(&scenario.acts);
         Self {
             upstream: Upstream::new(moto),
             scenario: Mutex::new(scenario),
@@ -59,6 +68,7 @@ impl Proxy {
             ledger: Mutex::default(),
             regions: Mutex::default(),
             began_unix_ms: AtomicU64::new(now_unix_ms()),
+            waiting: Mutex::new(waiting),
             known_regions: tokio::sync::OnceCell::new(),
         }
     }
@@ -75,6 +85,16 @@ impl Proxy {
     /// Not to be held across an await.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         lock(&self.ledger)
+    }
+
+    /// Not to be held across an await.
+    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.waiting)
+    }
+
+    /// The regions that something was asked of.
+    pub(super) fn region_names(&self) -> Vec<String> {
+        lock(&self.regions).keys().cloned().collect()
     }
 
     pub(super) fn began_unix_ms(&self) -> u64 {
@@ -112,6 +132,7 @@ impl Proxy {
     /// Replaces the scenario and begins to count faults anew; unfilled wishes are tried at once.
     pub(super) async fn set(&self, scenario: Scenario) {
         *lock(&self.struck) = vec![0; scenario.faults.len()];
+        self.waiting().replace(&scenario.acts);
         *self.scenario() = scenario;
         self.began_unix_ms.store(now_unix_ms(), Ordering::Relaxed);
         let regions: Vec<RegionLock> = lock(&self.regions).values().cloned().collect();
@@ -120,40 +141,6 @@ impl Proxy {
                 group.retry_at = group.retry_at.map(|_| std::time::Instant::now());
             }
         }
-    }
-
-    /// Lets moto start `count` more instances in the group and gives their ids.
-    pub(super) async fn grow(
-        &self,
-        state: &mut RegionState,
-        region: &str,
-        group: &GroupView,
-        name: &str,
-        count: u32,
-        zone: &str,
-    ) -> Result<Vec<String>, String> {
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        let desired = (group.count() + count).to_string();
-        let params = [
-            ("AutoScalingGroupName", name),
-            ("DesiredCapacity", desired.as_str()),
-        ];
-        self.upstream
-            .autoscaling(region, "SetDesiredCapacity", &params)
-            .await?;
-        let after = GroupView::read(&self.upstream, region, name)
-            .await?
-            .map(|g| g.ids)
-            .unwrap_or_default();
-        let new: Vec<String> = after
-            .into_iter()
-            .filter(|id| !group.ids.contains(id))
-            .collect();
-        let timing = self.scenario().timing(region, name);
-        state.note_new(&new, &timing, Some(zone), Some(&group.instance_type));
-        Ok(new)
     }
 
     /// The effect of the first fault that is due for this call; every matching one counts it.
@@ -183,7 +170,13 @@ impl Proxy {
 
     fn note(&self, query: &Query) {
         let mut ledger = self.ledger();
-        *ledger.calls.entry(query.action.clone()).or_default() += 1;
+        let known = ledger.calls.len() < MAX_ACTIONS || ledger.calls.contains_key(&query.action);
+        let action = if known {
+            query.action.as_str()
+        } else {
+            "others"
+        };
+        *ledger.calls.entry(action.to_owned()).or_default() += 1;
         if query.only_reads() {
             return;
         }
@@ -191,7 +184,7 @@ impl Proxy {
             .iter()
             .map(|k| query.get(k))
             .find(|v| !v.is_empty());
-        ledger.mutations.push(Mutation {
+        ledger.mutation(Mutation {
             at_unix_ms: now_unix_ms(),
             region: query.region.clone(),
             action: query.action.clone(),
@@ -248,15 +241,28 @@ impl Proxy {
         if let Some(refused) = iam::refuse(self, query) {
             return Ok(refused);
         }
-        desired::fill_due(self, &query.region).await?;
+        advance::pass(self, &query.region).await?;
         match query.action.as_str() {
             "LaunchInstances" => Ok(launch::launch_instances(self, query).await),
             "SetDesiredCapacity" => desired::set_desired(self, query).await,
             "TerminateInstanceInAutoScalingGroup" => terminate::terminate(self, query).await,
-            "CreateAutoScalingGroup" | "UpdateAutoScalingGroup" => {
-                terminate::put_group(self, query).await
-            }
+            "CreateAutoScalingGroup" | "UpdateAutoScalingGroup" => groups::put(self, query).await,
+            "DeleteAutoScalingGroup" => groups::delete_call(self, query).await,
+            "SuspendProcesses" | "ResumeProcesses" => groups::processes(self, query).await,
+            "PutScalingPolicy" => groups::put_policy(self, query).await,
             "SetInstanceProtection" => terminate::protect(self, query).await,
+            "SetInstanceHealth" => terminate::health(self, query).await,
+            "TerminateInstances" => terminate::in_ec2(self, query).await,
+            "PutLifecycleHook" => hooks::put(self, query).await,
+            "DescribeLifecycleHooks" => hooks::describe(self, query).await,
+            "RecordLifecycleActionHeartbeat" | "CompleteLifecycleAction" => {
+                hooks::answer(self, query).await
+            }
+            "PutWarmPool" => warm::put(self, query).await,
+            "DeleteWarmPool" => warm::delete(self, query).await,
+            "DescribeWarmPool" => warm::describe(self, query).await,
+            "DescribePolicies" => describe::policies(self, query).await,
+            "DescribeAutoScalingInstances" => describe::group_instances(self, query).await,
             "DescribeAutoScalingGroups" => describe::groups(self, query).await,
             "DescribeScalingActivities" => describe::activities(self, query).await,
             "DescribeInstances" => describe::instances(self, query).await,
@@ -288,6 +294,16 @@ impl Proxy {
                     |text| Reply::json(200, text),
                 )
             }
+            ("POST", "/__proxy/act") => match serde_json::from_slice::<Act>(body) {
+                Ok(act) => match acts::perform(self, &act).await {
+                    Ok(row) => Reply::json(200, serde_json::to_string(&row).unwrap_or_default()),
+                    Err(e) => Reply::json(500, serde_json::json!({ "error": e }).to_string()),
+                },
+                Err(e) => Reply::json(
+                    400,
+                    serde_json::json!({ "error": e.to_string() }).to_string(),
+                ),
+            },
             ("POST", "/__proxy/scenario") => match serde_json::from_slice(body) {
                 Ok(scenario) => {
                     self.set(scenario).await;

@@ -1,39 +1,21 @@
-//! What the proxy remembers of a region: tokens, wishes, activities, and how instances are to be shown.
+//! What the proxy remembers of a region: tokens, wishes, activities, members on their way in and out.
 //!
 //! Held behind one lock per region by the server; changed by the actions. It makes no calls.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
 
-use super::clock::now_unix_ms;
+use super::activity::Activities;
+use super::member::{Member, Phase};
 use super::reply::Reply;
-use super::scenario::{Ration, Scenario, Timing, concerns};
+use super::scenario::{Ration, Scenario, concerns};
+use super::warm::WarmPool;
 use super::xml::Element;
 
-/// How an instance that came through the proxy is shown.
-#[derive(Clone, Debug)]
-pub(super) struct Shown {
-    pub(super) since: Instant,
-    pub(super) timing: Timing,
-    pub(super) zone: Option<String>,
-    pub(super) instance_type: Option<String>,
-}
-
-impl Shown {
-    fn past(&self, ms: u64) -> bool {
-        self.since.elapsed() >= Duration::from_millis(ms)
-    }
-
-    /// Whether no describe names it yet.
-    pub(super) fn hidden(&self) -> bool {
-        !self.past(self.timing.hide_ms)
-    }
-
-    /// Whether it is still Pending.
-    pub(super) fn pending(&self) -> bool {
-        !self.past(self.timing.pending_ms)
-    }
-}
+/// Most tokens that are remembered; the oldest go first.
+const MAX_TOKENS: usize = 10_000;
+/// Most reasons of ended instances that are remembered; the oldest go first.
+const MAX_REASONS: usize = 5_000;
 
 /// A LaunchInstances call that is remembered.
 #[derive(Clone, Debug)]
@@ -44,25 +26,6 @@ pub(super) struct Remembered {
     pub(super) answer: Option<Reply>,
 }
 
-/// A scaling activity.
-#[derive(Clone, Debug)]
-pub(super) struct ActivityRow {
-    pub(super) id: String,
-    pub(super) at_unix_ms: u64,
-    pub(super) failed: bool,
-    pub(super) description: String,
-    pub(super) cause: String,
-    pub(super) message: String,
-    pub(super) details: String,
-}
-
-/// A member that was terminated and is still shown.
-#[derive(Clone, Debug)]
-pub(super) struct Leaving {
-    pub(super) until: Instant,
-    pub(super) member: Element,
-}
-
 /// What is remembered of one group.
 #[derive(Debug, Default)]
 pub(super) struct GroupState {
@@ -70,19 +33,37 @@ pub(super) struct GroupState {
     pub(super) wish: Option<u32>,
     /// When an unfilled wish is tried again.
     pub(super) retry_at: Option<Instant>,
-    /// Newest last.
-    pub(super) activities: Vec<ActivityRow>,
-    pub(super) leaving: Vec<Leaving>,
+    pub(super) activities: Activities,
     /// The last description that was given, for stale answers.
     pub(super) described: Option<(Instant, Element)>,
+    /// Where hooks' messages go and what they carry, by hook.
+    pub(super) hook_targets: BTreeMap<String, (String, String)>,
+    /// What moto does not keep of a group, as it is described.
+    pub(super) attributes: BTreeMap<String, String>,
+    /// Why processes are suspended.
+    pub(super) reasons: BTreeMap<String, String>,
+    /// Scaling policies that were put disabled.
+    pub(super) disabled_policies: BTreeSet<String>,
+    /// Members that a health check has failed.
+    pub(super) unhealthy: BTreeSet<String>,
+    /// When their replacement is looked at again.
+    pub(super) health_at: Option<Instant>,
+    pub(super) warm: Option<WarmPool>,
+    /// Set while the group goes away.
+    pub(super) deleting: bool,
 }
 
 /// What is remembered of one region.
 #[derive(Debug, Default)]
 pub(super) struct RegionState {
     pub(super) groups: BTreeMap<String, GroupState>,
-    pub(super) instances: BTreeMap<String, Shown>,
-    pub(super) tokens: BTreeMap<String, Remembered>,
+    pub(super) instances: BTreeMap<String, Member>,
+    /// Instances that time moves on.
+    pub(super) moving: BTreeSet<String>,
+    tokens: BTreeMap<String, Remembered>,
+    token_order: VecDeque<String>,
+    /// Why instances ended in EC2, where moto says it wrong: code and words.
+    reasons: VecDeque<(String, String, String)>,
 }
 
 impl RegionState {
@@ -90,51 +71,82 @@ impl RegionState {
         self.groups.entry(name.to_owned()).or_default()
     }
 
-    /// Notes instances that have just come.
-    pub(super) fn note_new(
-        &mut self,
-        ids: &[String],
-        timing: &Timing,
-        zone: Option<&str>,
-        instance_type: Option<&str>,
-    ) {
-        let since = Instant::now();
-        for id in ids {
-            let shown = Shown {
-                since,
-                timing: timing.clone(),
-                zone: zone.map(str::to_owned),
-                instance_type: instance_type.map(str::to_owned),
-            };
-            self.instances.insert(id.clone(), shown);
+    /// Keeps an instance, or what has become of it.
+    pub(super) fn keep(&mut self, id: &str, member: Member) {
+        if member.is_moving() {
+            self.moving.insert(id.to_owned());
+        } else {
+            self.moving.remove(id);
+        }
+        self.instances.insert(id.to_owned(), member);
+    }
+
+    /// Forgets an instance that is gone.
+    pub(super) fn forget(&mut self, id: &str) {
+        self.moving.remove(id);
+        if let Some(member) = self.instances.remove(id)
+            && let Some(group) = self.groups.get_mut(&member.group)
+        {
+            group.unhealthy.remove(id);
         }
     }
-}
 
-impl GroupState {
-    /// Keeps an activity.
-    pub(super) fn note(
-        &mut self,
-        failed: bool,
-        description: &str,
-        cause: &str,
-        message: &str,
-        zone: &str,
-    ) {
-        let number = self.activities.len() + 1;
-        self.activities.push(ActivityRow {
-            id: format!("{number:08x}-0000-4000-8000-{:012x}", now_unix_ms()),
-            at_unix_ms: now_unix_ms(),
-            failed,
-            description: description.to_owned(),
-            cause: cause.to_owned(),
-            message: message.to_owned(),
-            details: if zone.is_empty() {
-                "{}".to_owned()
-            } else {
-                format!("{{\"Availability Zone\":\"{zone}\"}}")
-            },
-        });
+    /// Members of a group that moto does not list: those that are ending, and dead ones.
+    pub(super) fn apart<'a>(
+        &'a self,
+        group: &'a str,
+    ) -> impl Iterator<Item = (&'a String, &'a Member)> {
+        self.instances
+            .iter()
+            .filter(move |(_, m)| m.group == group && m.entry.is_some())
+    }
+
+    /// How many members of a group count against its desired capacity although moto does not list them.
+    pub(super) fn dead_count(&self, group: &str) -> u32 {
+        let dead = self.apart(group).filter(|(_, m)| m.phase == Phase::Dead);
+        u32::try_from(dead.count()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn token(&self, token: &str) -> Option<&Remembered> {
+        self.tokens.get(token)
+    }
+
+    pub(super) fn remember_token(&mut self, token: &str, row: Remembered) {
+        self.tokens.insert(token.to_owned(), row);
+        self.token_order.push_back(token.to_owned());
+        if self.token_order.len() > MAX_TOKENS
+            && let Some(oldest) = self.token_order.pop_front()
+        {
+            self.tokens.remove(&oldest);
+        }
+    }
+
+    /// Keeps the answer to a call, or, when there was none that launched, frees its token.
+    pub(super) fn settle_token(&mut self, token: &str, answer: Option<Reply>) {
+        match answer {
+            Some(answer) => {
+                if let Some(row) = self.tokens.get_mut(token) {
+                    row.answer = Some(answer);
+                }
+            }
+            None => {
+                self.tokens.remove(token);
+                self.token_order.retain(|t| t != token);
+            }
+        }
+    }
+
+    pub(super) fn set_reason(&mut self, id: &str, code: &str, words: &str) {
+        self.reasons
+            .push_back((id.to_owned(), code.to_owned(), words.to_owned()));
+        if self.reasons.len() > MAX_REASONS {
+            self.reasons.pop_front();
+        }
+    }
+
+    pub(super) fn reason(&self, id: &str) -> Option<(&str, &str)> {
+        let found = self.reasons.iter().rev().find(|(i, _, _)| i == id);
+        found.map(|(_, code, words)| (code.as_str(), words.as_str()))
     }
 }
 
@@ -166,22 +178,6 @@ pub(super) fn take_ration(
     (granted, tightest.filter(|_| granted < want))
 }
 
-/// AWS's code and words for a refused launch.
-pub(super) fn refusal(row: &Ration, instance_type: &str, zone: &str) -> (String, String) {
-    let code = row
-        .code
-        .clone()
-        .unwrap_or_else(|| "InsufficientInstanceCapacity".to_owned());
-    let message = row.message.clone().unwrap_or_else(|| {
-        format!(
-            "We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested ({zone}). \
-             Our system will be working on provisioning additional capacity. You can currently get {instance_type} \
-             capacity by not specifying an Availability Zone in your request or choosing another one."
-        )
-    });
-    (code, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +198,21 @@ mod tests {
         let (granted, short) = take_ration(&mut scenario, "r", "g", "b", "t", 3);
         assert_eq!((granted, short.is_some()), (3, false));
         assert_eq!(take_ration(&mut scenario, "r", "g", "b", "t", 1).0, 0);
+    }
+
+    #[test]
+    fn tokens_are_bounded_and_a_refused_one_is_free_again() {
+        let mut state = RegionState::default();
+        let row = || Remembered {
+            asked: String::new(),
+            at: Instant::now(),
+            answer: None,
+        };
+        for n in 0..=MAX_TOKENS {
+            state.remember_token(&n.to_string(), row());
+        }
+        assert!(state.token("0").is_none() && state.token("1").is_some());
+        state.settle_token("1", None);
+        assert!(state.token("1").is_none());
     }
 }

@@ -1,16 +1,18 @@
-//! TerminateInstanceInAutoScalingGroup with AWS's refusals, and the look at what else changes a group.
+//! Ends that are asked for: TerminateInstanceInAutoScalingGroup with AWS's refusals, EC2's TerminateInstances, and the
+//! watch over protection.
 //!
 //! Called by the server.
 
-use std::time::{Duration, Instant};
-
-use super::clock::now_unix_ms;
+use super::desired;
+use super::ending::{self, Ending};
 use super::group_view::GroupView;
-use super::ledger::{Cause, End};
+use super::ledger::Cause;
+use super::member::Phase;
 use super::query::Query;
 use super::reply::Reply;
 use super::server::Proxy;
-use super::state::Leaving;
+use super::state::RegionState;
+use super::warm;
 
 /// Answers a TerminateInstanceInAutoScalingGroup call.
 pub(super) async fn terminate(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
@@ -18,18 +20,25 @@ pub(super) async fn terminate(proxy: &Proxy, query: &Query) -> Result<Reply, Str
     let decrement = query.get("ShouldDecrementDesiredCapacity") == "true";
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    let Some(name) = group_of(proxy, region, id).await? else {
-        let text =
-            format!("Instance Id not found - No managed instance found for instance ID {id}");
+    if let Some(group) = warm::group_of(&state, id) {
+        let text = format!(
+            "Instance {id} is in the warm pool of {group} and cannot be terminated by this call."
+        );
         return Ok(Reply::invalid(query, &text));
+    }
+    let unknown = format!("Instance Id not found - No managed instance found for instance ID {id}");
+    let Some(name) = group_of(proxy, &state, region, id).await? else {
+        return Ok(Reply::invalid(query, &unknown));
     };
     let Some(group) = GroupView::read(proxy.upstream(), region, &name).await? else {
-        return Ok(Reply::invalid(
-            query,
-            &format!("AutoScalingGroup name not found - AutoScalingGroup {name} not found"),
-        ));
+        return Ok(Reply::no_group(query));
     };
-    let wish = state.group(&name).wish.unwrap_or_else(|| group.count());
+    let dead = (state.instances.get(id)).is_some_and(|m| m.phase == Phase::Dead);
+    if group.member(id).is_none() && !dead {
+        return Ok(Reply::invalid(query, &unknown));
+    }
+    let live = group.count() + state.dead_count(&name);
+    let wish = state.group(&name).wish.unwrap_or(live);
     if decrement && wish <= group.min {
         let text = format!(
             "Currently, desiredSize equals minSize ({}). Terminating instance without replacement will violate group's min \
@@ -38,47 +47,49 @@ pub(super) async fn terminate(proxy: &Proxy, query: &Query) -> Result<Reply, Str
         );
         return Ok(Reply::invalid(query, &text));
     }
-    let member = group
-        .xml
-        .child("Instances")
-        .and_then(|list| list.children.iter().find(|m| m.text_of("InstanceId") == id))
-        .cloned();
-    let reply = proxy.upstream().forward(query).await?;
-    if !reply.is_ok() {
-        return Ok(reply);
+    if group.is_suspended("Terminate") {
+        let text = format!("The Terminate process is suspended for AutoScalingGroup {name}.");
+        return Ok(Reply::invalid(query, &text));
     }
-    let timing = proxy.scenario().timing(region, &name);
-    if let Some(mut member) = member.filter(|_| timing.terminating_ms > 0) {
-        member.set_text("LifecycleState", "Terminating");
-        let until = Instant::now() + Duration::from_millis(timing.terminating_ms);
-        state.group(&name).leaving.push(Leaving { until, member });
+    let (cause, shrinks) = if decrement {
+        let text = format!(", shrinking the capacity from {wish} to {}", wish - 1);
+        (Cause::Decrement, text)
+    } else {
+        (Cause::WithoutDecrement, String::new())
+    };
+    let ending = Ending {
+        group: &name,
+        id,
+        cause,
+        why: format!("was taken out of service in response to a user request{shrinks}."),
+    };
+    let activity = ending::begin(proxy, &mut state, region, &group, &ending).await?;
+    state.group(&name).wish = Some(if decrement { wish - 1 } else { wish });
+    let told = state
+        .group(&name)
+        .activities
+        .by_id(&activity)
+        .map(|row| row.element("Activity", &name));
+    if !decrement {
+        let after = GroupView::read(proxy.upstream(), region, &name).await?;
+        if let Some(after) = after {
+            desired::fill(proxy, &mut state, region, &name, &after).await?;
+        }
     }
-    if decrement {
-        state.group(&name).wish = Some(wish - 1);
-    }
-    state.group(&name).note(
-        false,
-        &format!("Terminating EC2 instance: {id}"),
-        "user request",
-        "",
-        "",
-    );
-    proxy.ledger().ends.push(End {
-        at_unix_ms: now_unix_ms(),
-        region: region.to_owned(),
-        group: name,
-        instance: id.to_owned(),
-        cause: if decrement {
-            Cause::Decrement
-        } else {
-            Cause::WithoutDecrement
-        },
-    });
-    Ok(reply)
+    let result = told.into_iter().collect();
+    Ok(Reply::result("TerminateInstanceInAutoScalingGroup", result))
 }
 
-/// The group that moto has an instance in.
-async fn group_of(proxy: &Proxy, region: &str, id: &str) -> Result<Option<String>, String> {
+/// The group that an instance is in.
+async fn group_of(
+    proxy: &Proxy,
+    state: &RegionState,
+    region: &str,
+    id: &str,
+) -> Result<Option<String>, String> {
+    if let Some(known) = state.instances.get(id) {
+        return Ok(Some(known.group.clone()));
+    }
     let params = [("InstanceIds.member.1", id)];
     let reply = proxy
         .upstream()
@@ -91,37 +102,21 @@ async fn group_of(proxy: &Proxy, region: &str, id: &str) -> Result<Option<String
         .map(|m| m.text_of("AutoScalingGroupName").to_owned()))
 }
 
-/// Forwards a call that makes or changes a group, after AWS's checks, and takes over the desired capacity in it.
-pub(super) async fn put_group(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
-    let name = query.group();
-    let handle = proxy.region(&query.region);
+/// Answers EC2's TerminateInstances: members of groups end behind their groups' backs.
+pub(super) async fn in_ec2(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
+    let region = query.region.as_str();
+    let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    let there = GroupView::read(proxy.upstream(), &query.region, name).await?;
-    if query.action == "CreateAutoScalingGroup" && there.is_some() {
-        let text = "AutoScalingGroup by this name already exists - A group with the given name already exists";
-        return Ok(Reply::error(query, 400, "AlreadyExists", text));
+    if query.get("DryRun") == "true" {
+        return proxy.upstream().forward(query).await;
     }
-    let number = |key: &str| query.get(key).parse::<i64>().ok();
-    let min = number("MinSize")
-        .or(there.as_ref().map(|g| i64::from(g.min)))
-        .unwrap_or(0);
-    let max = number("MaxSize")
-        .or(there.as_ref().map(|g| i64::from(g.max)))
-        .unwrap_or(0);
-    if min < 0 || max < min {
-        return Ok(Reply::invalid(
-            query,
-            "Max bound must be greater than or equal to min bound",
-        ));
-    }
-    if let Some(desired) = number("DesiredCapacity") {
-        if desired < min || desired > max {
-            let text = format!(
-                "Desired capacity:{desired} must be between the specified min size:{min} and max size:{max}"
-            );
-            return Ok(Reply::invalid(query, &text));
+    for id in query.plain_list("InstanceId") {
+        if let Some(name) = group_of(proxy, &state, region, &id).await?
+            && let Some(view) = GroupView::read(proxy.upstream(), region, &name).await?
+            && view.member(&id).is_some()
+        {
+            ending::outside(proxy, &mut state, region, &view, &name, &id, None).await?;
         }
-        state.group(name).wish = u32::try_from(desired).ok();
     }
     proxy.upstream().forward(query).await
 }
@@ -135,8 +130,41 @@ pub(super) async fn protect(proxy: &Proxy, query: &Query) -> Result<Reply, Strin
             "The number of instance ids that can be passed in is limited to 50.",
         ));
     }
+    {
+        let handle = proxy.region(&query.region);
+        let state = handle.lock().await;
+        if let Some(id) = ids.iter().find(|id| warm::group_of(&state, id).is_some()) {
+            let text =
+                format!("The instance {id} is not in InService or EnteringStandby or Standby.");
+            return Ok(Reply::invalid(query, &text));
+        }
+    }
     if query.get("ProtectedFromScaleIn") != "true" {
-        proxy.ledger().unprotected.extend(ids);
+        for id in ids {
+            proxy.ledger().unprotect(id);
+        }
     }
     proxy.upstream().forward(query).await
+}
+
+/// Forwards a SetInstanceHealth call; what is unhealthy is replaced as AWS does.
+pub(super) async fn health(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
+    let region = query.region.as_str();
+    let handle = proxy.region(region);
+    let mut state = handle.lock().await;
+    let id = query.get("InstanceId");
+    let Some(name) = group_of(proxy, &state, region, id).await? else {
+        let text =
+            format!("Instance Id not found - No managed instance found for instance ID {id}");
+        return Ok(Reply::invalid(query, &text));
+    };
+    let reply = proxy.upstream().forward(query).await?;
+    if reply.is_ok() {
+        if query.get("HealthStatus") == "Unhealthy" {
+            ending::fail_health(proxy, &mut state, &name, id);
+        } else {
+            state.group(&name).unhealthy.remove(id);
+        }
+    }
+    Ok(reply)
 }

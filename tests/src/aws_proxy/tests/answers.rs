@@ -1,11 +1,6 @@
 //! Answers that moto lacks.
 
 use super::*;
-use serde_json::{Value, json};
-
-fn from(scenario: Value) -> Scenario {
-    serde_json::from_value(scenario).expect("a scenario")
-}
 
 #[tokio::test]
 async fn spot_prices_and_reservations_are_the_scenarios() {
