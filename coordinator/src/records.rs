@@ -3,7 +3,8 @@
 //! Durable, because nobody else can say it again: enrolled nodes (`/node/`), orders and drains (`/order/`,
 //! `/drain/`), requests with their assignments (`/request/`), launches in flight (`/launch/`), capacity memory
 //! (`/memory/`), idle-since times (`/idle/`), pool settings changed at run time (`/pool/`), freezes (`/freeze/`),
-//! approvals and the breaker's counts (`/approval/`, `/breaker/`), join tokens (`/token/`), revocations
+//! approvals and the breaker's counts (`/approval/`, `/breaker/`), join tokens (`/token/`), first uses of
+//! instance identity documents (`/claim/`), revocations
 //! (`/revoked/`), admin identities (`/admin/`), the CA's fingerprint (`/ca`), audit (`/audit/`), events (`/event/`, a
 //! bounded tail).
 //!
@@ -22,7 +23,10 @@ pub use fleet::{
     ApprovalRecord, AuditRecord, BreakerRecord, EventRecord, FreezeRecord, IdleRecord,
     LaunchRecord, LaunchState, MemoryRecord, PoolRecord, Severity,
 };
-pub use identity::{AdminRecord, CaRecord, NodeRecord, RevokedRecord, TokenRecord};
+pub use identity::{
+    AdminRecord, CaRecord, ClaimRecord, NodeRecord, ProvenInstance, QuarantineRecord,
+    RevokedRecord, TokenRecord,
+};
 pub use order::{DesiredState, DrainPolicy, DrainRecord, DrainStep, OrderRecord, Then};
 pub use request::{
     AssignmentRecord, AssignmentTarget, REQUEST_LABEL, RequestRecord, RequestSpec, RequestState,

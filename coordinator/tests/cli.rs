@@ -426,6 +426,10 @@ fn what_is_said_is_what_is_asked() {
             &["RevokeNodeRequest", "stolen"],
         ),
         (
+            "nodes readmit n1 --reason looked",
+            &["ReadmitNodeRequest", "looked"],
+        ),
+        (
             "pools limits rack --max 7",
             &["min: None", "max: Some(7)", "spare: None", "reset: false"],
         ),

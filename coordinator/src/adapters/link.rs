@@ -71,6 +71,14 @@ impl Hub {
             .is_some_and(|slot| slot.desired.is_some())
     }
 
+    /// Ends the session of a node that is in quarantine; what it last said stays.
+    pub fn quarantine(&self, node: &NodeId) {
+        if let Some(slot) = self.lock().slots.get_mut(node) {
+            slot.end(Ending::Quarantined);
+        }
+        self.wake();
+    }
+
     /// Ends all sessions and opens no more: the coordinator stops, or leads no longer.
     pub fn stop(&self, why: Ending) {
         let mut table = self.lock();

@@ -19,6 +19,7 @@ use crate::control::journal::Journal;
 use crate::control::plans::PlanFiles;
 use crate::control::run;
 use crate::control::settings::Asks;
+use crate::control::view::FleetView;
 use crate::files::{contexts, private};
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
@@ -191,7 +192,7 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
     let tls = serve::tls::config(&base.ca, &base.config.server.names, &base.clock)?;
     let gate = Gate::new(base.store.clone(), base.clock.clone());
     let tokens = TokenDesk::new(base.journal.clone(), base.ca.clone(), base.clock.clone());
-    let agents = base.agents(control.settings());
+    let agents = base.agents(control.settings(), control.views());
     let reload = Reload {
         path: path.to_owned(),
         running: base.config.clone(),
@@ -342,13 +343,17 @@ impl Foundation {
         Ok((control, commands, asks))
     }
 
-    fn agents(&self, settings: watch::Receiver<Arc<Config>>) -> Arc<Agents> {
+    fn agents(
+        &self,
+        settings: watch::Receiver<Arc<Config>>,
+        views: watch::Receiver<Arc<FleetView>>,
+    ) -> Arc<Agents> {
         Agents::new(Parts {
             journal: self.journal.clone(),
             ca: self.ca.clone(),
             hub: self.hub.clone(),
             clock: self.clock.clone(),
-            admission: Arc::new(PoolAdmission::new(settings)),
+            admission: Arc::new(PoolAdmission::new(settings, views)),
             intervals: Intervals {
                 report: self.config.control.report_interval,
                 full: self.config.control.full_interval,

@@ -1,4 +1,4 @@
-//! `drover nodes`: list, show, cordon, uncordon, drain, cancel-drain, revoke. Called by `cli`; talks proto only.
+//! `drover nodes`: list, show, cordon, uncordon, drain, cancel-drain, revoke, readmit. Called by `cli`; talks proto only.
 
 pub mod measures;
 pub mod parts;
@@ -66,6 +66,17 @@ pub enum Verb {
     },
     /// Revoke its certificates and close its session; it must enrol again.
     Revoke {
+        /// Id, host name or instance id.
+        node: String,
+        /// Why, for others.
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Let its instance enrol once more with a new key, within an hour: ends a quarantine or a revocation.
+    ///
+    /// For nodes that enrolled with an instance identity document. The certificates that it had count no more; the node
+    /// stays the same one, and its agent enrols by itself. First make sure that nobody else holds the document.
+    Readmit {
         /// Id, host name or instance id.
         node: String,
         /// Why, for others.
@@ -179,6 +190,10 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
         Verb::Revoke { node, reason } => {
             let ask = admin.ask(v1::RevokeNodeRequest { node, reason });
             admin.client.revoke_node(ask).await?
+        }
+        Verb::Readmit { node, reason } => {
+            let ask = admin.ask(v1::ReadmitNodeRequest { node, reason });
+            admin.client.readmit_node(ask).await?
         }
     };
     out.changed(&NodeView::from(changed.into_inner()))

@@ -114,6 +114,17 @@ pub enum Happening {
         node: NodeId,
         name: String,
     },
+    Quarantined {
+        node: NodeId,
+        name: String,
+        why: String,
+    },
+    Readmitted {
+        node: NodeId,
+        name: String,
+        by: String,
+        reason: String,
+    },
     Vanished {
         node: NodeId,
         name: String,

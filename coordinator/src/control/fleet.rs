@@ -94,6 +94,13 @@ impl FleetNode {
         self.record.is_some()
     }
 
+    /// Why it is in quarantine.
+    #[must_use]
+    pub fn quarantine(&self) -> Option<&str> {
+        let quarantined = self.record.as_ref()?.quarantined.as_ref()?;
+        Some(&quarantined.why)
+    }
+
     /// Takes work, and is heard.
     #[must_use]
     pub fn is_ready(&self) -> bool {

@@ -195,7 +195,9 @@ impl Control {
         }
         let mut sites: BTreeMap<SiteId, site::Heard> = BTreeMap::new();
         for node in &round.fleet {
+            // Whom we do not listen to tells nothing of the network.
             let there = node.joined()
+                && node.quarantine().is_none()
                 && !matches!(
                     node.lifecycle,
                     Lifecycle::Off | Lifecycle::Gone | Lifecycle::Leaving

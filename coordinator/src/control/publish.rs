@@ -11,6 +11,7 @@ use super::cycle::{Control, Round};
 use super::fleet::FleetNode;
 use super::input::Named;
 use super::view::{AssignmentView, DemandView, FleetView, NodeView, RequestShown, RequestView};
+use crate::records::NodeRecord;
 use drover_core::model::{
     Busy, Cordon, Lifecycle, MicroUsd, NodeId, PlanInput, Planned, Reason, Source,
 };
@@ -100,6 +101,7 @@ impl Control {
             pools,
             requests,
             demand,
+            readings: round.readings.clone(),
             plan: Some(plan.clone()),
         };
         self.tell_impossible(round, &view);
@@ -175,6 +177,10 @@ fn node_view(
         foreign: node.pool.is_none(),
         faulty: node.faulty.clone(),
         reason: match reasons.get(&node.id) {
+            _ if node.quarantine().is_some() => {
+                let why = node.quarantine().unwrap_or_default();
+                format!("in quarantine: {why}")
+            }
             _ if waits.is_some() => waits.unwrap_or_default(),
             // A person's drain, in the person's words.
             Some(Reason::CordonedByPerson { who }) if node.drain.is_some() => {
@@ -218,5 +224,18 @@ fn node_view(
         gpu_model: node.gpu_model.clone(),
         desired: node.order.clone(),
         labels: node.labels.clone(),
+        enrolled_with: node.record.as_ref().map_or(String::new(), enrolled_with),
+        quarantine: node.quarantine().map(str::to_owned),
+    }
+}
+
+fn enrolled_with(record: &NodeRecord) -> String {
+    match (&record.token, &record.proven) {
+        (Some(token), _) => format!("join token {token}"),
+        (None, Some(proven)) => format!(
+            "instance identity of account {}, image {}",
+            proven.account, proven.image
+        ),
+        (None, None) => "a certificate that the store did not know".to_owned(),
     }
 }

@@ -3,6 +3,7 @@
 //! Made by the cycle; read by `serve` (admin service, later dashboard and metrics), by commands and by `explain`. Plain
 //! data that nothing decides on.
 
+use crate::ports::actuate::PoolReading;
 use crate::ports::link::AgentView;
 use crate::records::{
     ApprovalRecord, DrainRecord, FreezeRecord, LaunchRecord, OrderRecord, RequestRecord,
@@ -45,6 +46,8 @@ pub struct FleetView {
     pub coming: u32,
     /// USD per hour of what runs now.
     pub cost: MicroUsd,
+    /// The last good reading of each pool's provider.
+    pub readings: BTreeMap<PoolId, Arc<PoolReading>>,
     /// Input and result of the last plan; absent before the first.
     pub plan: Option<Arc<(PlanInput, Planned)>>,
 }
@@ -117,6 +120,10 @@ pub struct NodeView {
     pub desired: Option<OrderRecord>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// How it enrolled, in words; empty without an agent.
+    pub enrolled_with: String,
+    /// Why it is in quarantine.
+    pub quarantine: Option<String>,
 }
 
 /// Units of a request in one place.

@@ -107,6 +107,30 @@ pub struct PoolReading {
     pub read_at: UnixMs,
 }
 
+impl PoolReading {
+    /// Nothing there, and nothing that can be asked.
+    #[must_use]
+    pub fn empty(read_at: UnixMs) -> Self {
+        Self {
+            instances: Vec::new(),
+            offerings: Vec::new(),
+            steering: Steering::Group,
+            provider_min: None,
+            provider_max: None,
+            stops: Vec::new(),
+            removable: false,
+            labels: BTreeMap::new(),
+            taints: BTreeMap::new(),
+            warnings: Vec::new(),
+            remarks: Vec::new(),
+            failures: Vec::new(),
+            unfilled: 0,
+            withdrawing: false,
+            read_at,
+        }
+    }
+}
+
 /// [`ActuateError::code`] of an ask that may have been taken although its answer is missing. Its launch stays intended
 /// and is settled with [`Actuator::settle`]; to drop it or to ask with another token would ask twice (I4).
 pub const OUTCOME_UNKNOWN: &str = "OutcomeUnknown";

@@ -67,6 +67,15 @@ pub struct NodeRecord {
     /// Until when that is valid.
     #[serde(default)]
     pub not_after: UnixMs,
+    /// What it proved of its instance when it enrolled without a token.
+    #[serde(default)]
+    pub proven: Option<ProvenInstance>,
+    /// Why its sessions are refused until a person readmits it.
+    #[serde(default)]
+    pub quarantined: Option<QuarantineRecord>,
+    /// Certificates that end before this count no more: they were given before a person readmitted the node.
+    #[serde(default)]
+    pub void_before: Option<UnixMs>,
     /// Machine id at enrolment: a fact, not identity.
     #[serde(default)]
     pub machine_id: String,
@@ -79,6 +88,54 @@ pub struct NodeRecord {
     /// A physical host that Drover powered off; cleared when its agent is heard again.
     #[serde(default)]
     pub off: bool,
+}
+
+/// Facts of an EC2 instance that its identity document proved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProvenInstance {
+    /// Account that launched it, 12 digits.
+    pub account: String,
+    /// Region.
+    pub region: String,
+    /// Availability zone.
+    pub zone: String,
+    /// Instance type.
+    pub instance_type: String,
+    /// Image.
+    pub image: String,
+    /// When it was launched, or started again, by the document.
+    pub pending: UnixMs,
+}
+
+/// Since when and why a node is in quarantine: nothing of it is believed, and nothing is done to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuarantineRecord {
+    /// Since when.
+    pub at: UnixMs,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// The first use of an instance's identity document: another key cannot use it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimRecord {
+    /// Instance.
+    pub instance: InstanceId,
+    /// Node minted for it.
+    pub node: NodeId,
+    /// SHA-256 of the key that used it, hex.
+    pub key_sha256: String,
+    /// When.
+    pub at: UnixMs,
+    /// When another key claimed the instance; absent: never, or a person has readmitted it since.
+    #[serde(default)]
+    pub disputed: Option<UnixMs>,
+    /// A person lets it enrol once more before this, with a key that is not barred.
+    #[serde(default)]
+    pub reopened_until: Option<UnixMs>,
+    /// Keys taken back, the newest last (SHA-256, hex).
+    #[serde(default)]
+    pub barred: Vec<String>,
 }
 
 /// A certificate that counts no more.

@@ -24,6 +24,8 @@ pub const APPROVAL: &str = "/approval/";
 pub const BREAKER: &str = "/breaker/";
 /// Join tokens, by id.
 pub const TOKEN: &str = "/token/";
+/// First uses of instance identity documents, by instance.
+pub const CLAIM: &str = "/claim/";
 /// Revoked certificates, by serial.
 pub const REVOKED: &str = "/revoked/";
 /// Admin identities, by name.

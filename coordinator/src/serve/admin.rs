@@ -399,6 +399,12 @@ impl AdminService for Admin {
         self.expel(by, wish).await
     }
 
+    async fn readmit_node(&self, request: Request<v1::ReadmitNodeRequest>) -> Answer<v1::Node> {
+        let (by, wish) = asked(request)?;
+        self.view().await?;
+        self.readmit(by, wish).await
+    }
+
     async fn issue_admin_certificate(
         &self,
         request: Request<v1::IssueAdminCertificateRequest>,

@@ -2,6 +2,8 @@
 //! certificate, never from a message. Decides nothing about what a node should be: that is control's.
 
 mod enrol;
+mod instances;
+mod place;
 mod renew;
 #[cfg(test)]
 pub(crate) mod rig;
@@ -10,9 +12,12 @@ mod session;
 mod tests;
 
 use super::auth::Caller;
+use super::tls::Peer;
 use crate::adapters::ca::Ca;
 use crate::adapters::link::{Ending, Hub};
+use crate::config::enrolment::InstanceIdentity;
 use crate::control::journal::Journal;
+use crate::ports::actuate::PoolReading;
 use crate::ports::clock::Clock;
 use crate::ports::store::{CommitError, ReadError, Store};
 use crate::records::NodeRecord;
@@ -44,6 +49,16 @@ pub trait Admission: Send + Sync {
         Ok(())
     }
 
+    /// Whose instance identity documents are believed; `None`: nobody's.
+    fn instance_identity(&self) -> Option<InstanceIdentity> {
+        None
+    }
+
+    /// The pools in which instances may enrol with their identity document.
+    fn pools(&self) -> Vec<KnownPool> {
+        Vec::new()
+    }
+
     /// How the provider of `pool` names this host: the instance, or the host name where there is none.
     fn instance(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Option<InstanceId> {
         let named = facts.instance_id.as_deref().filter(|id| !id.is_empty());
@@ -51,6 +66,17 @@ pub trait Admission: Send + Sync {
             .or_else(|| pool.map(|_| facts.hostname.as_str()))
             .map(InstanceId::from)
     }
+}
+
+/// A pool with what its provider last said.
+#[derive(Debug, Clone)]
+pub struct KnownPool {
+    /// Its name.
+    pub name: PoolId,
+    /// The region of its group; absent where there is no such thing.
+    pub region: Option<String>,
+    /// The last good reading; absent before the first.
+    pub reading: Option<Arc<PoolReading>>,
 }
 
 /// How often agents report and are spoken to.
@@ -165,7 +191,11 @@ impl AgentService for AgentsHandle {
         &self,
         request: Request<v1::EnrolRequest>,
     ) -> Result<Response<v1::EnrolReply>, Status> {
-        self.0.enrol(request.into_inner()).await.map(Response::new)
+        let from = request.extensions().get::<Peer>().map(|peer| peer.address);
+        self.0
+            .enrol(request.into_inner(), from)
+            .await
+            .map(Response::new)
     }
 
     async fn renew(

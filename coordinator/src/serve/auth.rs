@@ -93,7 +93,7 @@ fn verb(method: &str) -> Option<Verb> {
         "SetPoolMode" | "SetPoolLimits" => Verb::ChangePool,
         "Approve" => Verb::Approve,
         "CreateToken" | "ListTokens" | "RevokeToken" => Verb::Tokens,
-        "RevokeNode" | "IssueAdminCertificate" => Verb::Certificates,
+        "RevokeNode" | "ReadmitNode" | "IssueAdminCertificate" => Verb::Certificates,
         "Backup" => Verb::Backup,
         "ListAudit" => Verb::Audit,
         _ => return None,

@@ -248,6 +248,9 @@ impl AdminService for Fake {
     async fn revoke_node(&self, ask: Ask<RevokeNodeRequest>) -> Result<Response<Node>, Status> {
         self.change(ask, |s, m| node(s, &m.node))
     }
+    async fn readmit_node(&self, ask: Ask<ReadmitNodeRequest>) -> Result<Response<Node>, Status> {
+        self.change(ask, |s, m| node(s, &m.node))
+    }
     async fn issue_admin_certificate(
         &self,
         ask: Ask<IssueAdminCertificateRequest>,

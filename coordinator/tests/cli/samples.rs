@@ -204,6 +204,7 @@ fn busy(now: u64) -> Node {
             now_unix_ms: now,
         }),
         labels: [("team".to_owned(), "vision".to_owned())].into(),
+        enrolled_with: "instance identity of account 123456789012, image ami-0aabbccdd".to_owned(),
         ..Default::default()
     }
 }

@@ -718,6 +718,9 @@ impl Rig {
             instance: Some(InstanceId::from(instance)),
             launch: None,
             token: None,
+            proven: None,
+            quarantined: None,
+            void_before: None,
             joined: self.clock.wall(),
             serial: String::new(),
             not_after: UnixMs(u64::MAX),
@@ -748,6 +751,21 @@ impl Rig {
         );
         self.tick();
         id
+    }
+
+    /// Changes the record of a node as `serve` does.
+    pub async fn edit(&self, node: &NodeId, change: impl FnOnce(&mut NodeRecord)) {
+        let key = keys::named(keys::NODE, node.as_str());
+        let entry = self.store.inner.get(&key).await.expect("read");
+        let entry = entry.expect("a record");
+        let mut record: NodeRecord = serde_json::from_slice(&entry.value).expect("json");
+        change(&mut record);
+        let put = Op::Put(key, serde_json::to_vec(&record).expect("json"));
+        self.store
+            .inner
+            .commit(self.store.fence(), &[], &[put])
+            .await
+            .expect("written");
     }
 
     /// Every machine that boots has its agent join.

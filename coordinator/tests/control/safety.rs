@@ -2,6 +2,7 @@
 
 use crate::rig::{GPUS, Rig, START, two_pools};
 use drover::ports::clock::Clock;
+use drover::records::QuarantineRecord;
 use drover_core::model::{Lifecycle, Millis, NodeId};
 
 async fn fleet(rig: &mut Rig, count: usize) -> Vec<NodeId> {
@@ -127,6 +128,67 @@ async fn sc_26_a_silent_site_is_a_network_fault() {
     rig.pass(Millis::minutes(5)).await;
     assert_eq!(rig.events("site_silent").await.len(), 1);
     assert!(rig.node(nodes[0].as_str()).unreachable);
+}
+
+#[tokio::test]
+async fn i6_a_quarantined_node_is_left_alone_and_tells_nothing_of_its_site() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let nodes = fleet(&mut rig, 2).await;
+    rig.work(&nodes[1], "busy");
+    for node in &nodes {
+        rig.edit(node, |record| {
+            record.quarantined = Some(QuarantineRecord {
+                at: record.joined,
+                why: "a second key claimed its instance".to_owned(),
+            });
+        })
+        .await;
+        // Its session was closed.
+        rig.agent(node, |agent| agent.silent = true);
+    }
+    rig.pass(Millis::minutes(60 * 5)).await;
+    assert_eq!(
+        rig.cloud.alive("a").len(),
+        2,
+        "nothing is ended, idle or not"
+    );
+    assert_eq!(rig.count("/drain/").await, 0);
+    assert!(rig.events("site_silent").await.is_empty());
+    let view = rig.view();
+    for node in &nodes {
+        let shown = rig.node(node.as_str());
+        assert!(shown.unreachable && !shown.is_available());
+        assert!(shown.reason.contains("in quarantine"), "{}", shown.reason);
+        assert!(
+            view.alarms
+                .iter()
+                .any(|alarm| alarm.kind == "node_quarantined" && alarm.subject == node.0),
+            "{:?}",
+            view.alarms
+        );
+    }
+    // What is asked for goes elsewhere.
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    rig.boot_all().await;
+    rig.pass(Millis::minutes(2)).await;
+    let request = rig.view().request("job").cloned().expect("asked");
+    assert_eq!(request.units_ready, 1, "{:?}", request.reasons);
+    let on = request.assignments[0].node.clone().expect("a node");
+    assert!(!nodes.contains(&on));
+
+    for node in &nodes {
+        rig.edit(node, |record| record.quarantined = None).await;
+        rig.agent(node, |agent| agent.silent = false);
+    }
+    rig.cycle().await;
+    assert!(rig.node(nodes[1].as_str()).is_available());
+    assert!(
+        !rig.view()
+            .alarms
+            .iter()
+            .any(|alarm| alarm.kind == "node_quarantined")
+    );
 }
 
 #[tokio::test]

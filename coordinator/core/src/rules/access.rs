@@ -91,7 +91,9 @@ impl Verb {
             Self::ChangePool => "change a pool's mode and limits",
             Self::Approve => "approve an act that waits for a person",
             Self::Tokens => "make, list and revoke join tokens",
-            Self::Certificates => "issue certificates of people, revoke those of nodes",
+            Self::Certificates => {
+                "issue certificates of people, revoke those of nodes, readmit nodes"
+            }
             Self::Backup => "make a backup",
             Self::Audit => "read the audit log",
         }

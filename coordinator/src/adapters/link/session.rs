@@ -20,6 +20,11 @@ pub enum Ending {
     /// Revoked, or gone.
     #[error("this node was revoked or removed")]
     Forgotten,
+    /// Two keys claim its instance.
+    #[error(
+        "this node is in quarantine: another key claimed its instance (`drover nodes readmit` lets it enrol once more)"
+    )]
+    Quarantined,
     /// The coordinator stops.
     #[error("the coordinator stops")]
     Stopping,

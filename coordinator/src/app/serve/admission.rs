@@ -1,7 +1,9 @@
 //! Which host may join which pool: the config's word.
 
+use crate::config::enrolment::InstanceIdentity;
 use crate::config::{Config, PoolSource};
-use crate::serve::agents::Admission;
+use crate::control::view::FleetView;
+use crate::serve::agents::{Admission, KnownPool};
 use drover_core::model::{InstanceId, PoolId};
 use drover_proto::v1;
 use std::sync::Arc;
@@ -10,11 +12,15 @@ use tokio::sync::watch;
 /// By the pools of the config.
 pub(super) struct PoolAdmission {
     settings: watch::Receiver<Arc<Config>>,
+    views: watch::Receiver<Arc<FleetView>>,
 }
 
 impl PoolAdmission {
-    pub(super) const fn new(settings: watch::Receiver<Arc<Config>>) -> Self {
-        Self { settings }
+    pub(super) const fn new(
+        settings: watch::Receiver<Arc<Config>>,
+        views: watch::Receiver<Arc<FleetView>>,
+    ) -> Self {
+        Self { settings, views }
     }
 }
 
@@ -43,6 +49,30 @@ impl Admission for PoolAdmission {
             tracing::warn!(%host, pool = %name, why, "a host that nobody expected: supply in no pool");
         }
         Ok(Some(name.clone()))
+    }
+
+    fn instance_identity(&self) -> Option<InstanceIdentity> {
+        self.settings.borrow().enrolment.instance_identity.clone()
+    }
+
+    /// Pools of clouds; a group of the simulated one has no region that its documents could be held against.
+    fn pools(&self) -> Vec<KnownPool> {
+        let config = self.settings.borrow().clone();
+        let view = self.views.borrow().clone();
+        let known = |region: Option<String>, name: &PoolId| KnownPool {
+            name: name.clone(),
+            region,
+            reading: view.readings.get(name).cloned(),
+        };
+        config
+            .pools
+            .iter()
+            .filter_map(|pool| match &pool.source {
+                PoolSource::Static(_) => None,
+                PoolSource::Asg(asg) => Some(known(Some(asg.region.clone()), &pool.name)),
+                PoolSource::Sim(_) => Some(known(None, &pool.name)),
+            })
+            .collect()
     }
 
     /// In a static pool hosts are named by their name, in a cloud by their instance alone.
@@ -77,7 +107,9 @@ mod tests {
             instance_id: instance.map(str::to_owned),
             ..v1::Facts::default()
         };
-        PoolAdmission::new(watch::channel(config).1).admit(&facts, pool.map(PoolId::from).as_ref())
+        let views = watch::channel(Arc::new(FleetView::default())).1;
+        PoolAdmission::new(watch::channel(config).1, views)
+            .admit(&facts, pool.map(PoolId::from).as_ref())
     }
 
     #[test]

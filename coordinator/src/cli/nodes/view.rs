@@ -48,6 +48,8 @@ pub struct NodeView {
     pub desired: Option<OrderView>,
     pub observed: Option<OrderView>,
     pub labels: BTreeMap<String, String>,
+    pub enrolled_with: Option<String>,
+    pub quarantine: Option<String>,
 }
 
 impl From<v1::Node> for NodeView {
@@ -85,6 +87,8 @@ impl From<v1::Node> for NodeView {
             desired: n.desired.map(Into::into),
             observed: n.observed.map(Into::into),
             labels: n.labels.into_iter().collect(),
+            enrolled_with: text(n.enrolled_with),
+            quarantine: text(n.quarantine),
         }
     }
 }
@@ -99,6 +103,7 @@ impl NodeView {
                 "unreachable",
             ),
             (self.faulty.is_some(), "faulty"),
+            (self.quarantine.is_some(), "quarantine"),
         ] {
             if set {
                 state = format!("{state},{word}");
@@ -187,9 +192,11 @@ impl Sheet for NodeView {
         page.line("Site", self.site.as_ref());
         page.line("State", Some(self.state_cell().into_text()));
         page.line("Reason", self.reason.as_ref());
+        page.line("Quarantine", self.quarantine.as_ref());
         page.line("Faulty", self.faulty.as_ref());
         page.line("Cordoned by", self.cordoned_by.as_ref());
         page.line("Cordon reason", self.cordon_reason.as_ref());
+        page.line("Enrolled with", self.enrolled_with.as_ref());
         page.line("Instance", self.instance_id.as_ref());
         page.line("Type", self.instance_type.as_ref());
         page.line("Zone", self.zone.as_ref());

@@ -63,6 +63,8 @@ impl Happening {
             Self::Returned { node: id, .. } => (Subject::Node(id), "returned", Info),
             Self::Faulty { node: id, .. } => (Subject::Node(id), "faulty", Warning),
             Self::Mended { node: id, .. } => (Subject::Node(id), "mended", Info),
+            Self::Quarantined { node: id, .. } => (Subject::Node(id), "quarantined", Alarm),
+            Self::Readmitted { node: id, .. } => (Subject::Node(id), "readmitted", Info),
             Self::ForeignCordon { node: id, .. } => (Subject::Node(id), "foreign_cordon", Info),
             Self::Cordoned { node: id, .. } => (Subject::Node(id), "cordoned", Info),
             Self::Uncordoned { node: id, .. } => (Subject::Node(id), "uncordoned", Info),

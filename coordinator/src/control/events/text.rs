@@ -57,6 +57,10 @@ impl Happening {
             Self::Unreachable { name, .. } => format!("the agent of {name} is silent"),
             Self::Returned { name, .. } => format!("the agent of {name} is back"),
             Self::Faulty { name, what, .. } => format!("{name} is faulty: {what}"),
+            Self::Quarantined { name, why, .. } => format!("{name} is in quarantine: {why}"),
+            Self::Readmitted {
+                name, by, reason, ..
+            } => because(format!("{by} lets {name} enrol once more"), reason),
             Self::Mended { name, .. } => format!("{name} is no longer faulty"),
             Self::ForeignCordon { name, who, .. } => {
                 format!("{name} was cordoned outside Drover ({who})")

@@ -249,11 +249,15 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
         .or_else(|| pool.and_then(template));
     let allocatable = allocatable(known, view.as_deref(), fallback.as_ref());
     let expected = fallback.as_ref().map_or(0, |amount| amount.gpus);
-    let unreachable = !record.off && unreachable(sources, view.as_deref());
+    let unreachable =
+        record.quarantined.is_some() || (!record.off && unreachable(sources, view.as_deref()));
     let reserved = told.held.get(id).cloned().unwrap_or_default();
     let idle_since = sources.ledger.idle.get(id).map(|held| held.value.since);
     let since = idle_since.unwrap_or(sources.now);
     let busy = match &view {
+        _ if record.quarantined.is_some() => Busy::Unknown {
+            why: "it is in quarantine: nothing of it is believed".to_owned(),
+        },
         Some(view) => busy(
             view,
             Evidence::of(sources.config, pool, sources.mono),

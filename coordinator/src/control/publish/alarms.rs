@@ -95,6 +95,13 @@ impl Control {
             found.push(("source_shrunk", source.clone(), text));
         }
         for node in round.fleet.iter().filter(|node| node.joined()) {
+            if let Some(why) = node.quarantine() {
+                let text = format!(
+                    "{}: {why}; `drover nodes readmit {}` lets it enrol once more",
+                    node.name, node.id
+                );
+                found.push(("node_quarantined", node.id.0.clone(), text));
+            }
             if let Some(what) = &node.faulty {
                 found.push((
                     "node_faulty",

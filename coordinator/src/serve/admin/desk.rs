@@ -75,6 +75,24 @@ impl Admin {
         Ok(after.unwrap_or_else(|_| Response::new(before)))
     }
 
+    /// Lets a node's instance enrol once more. A revoked node is not in the view: its id or instance names it all the same.
+    pub(super) async fn readmit(
+        &self,
+        by: String,
+        wish: v1::ReadmitNodeRequest,
+    ) -> Answer<v1::Node> {
+        text("node", &wish.node, limits::NAME_BYTES)?;
+        text("reason", &wish.reason, limits::TEXT_BYTES)?;
+        let name = match self.commands.node_id(&wish.node) {
+            Ok(id) => id.0,
+            Err(CommandError::NotFound { .. }) => wish.node,
+            Err(error) => return Err(refuse(error)),
+        };
+        let done = self.identities.readmit(&name, &by, &wish.reason).await;
+        let record = done.map_err(identity)?;
+        self.changed_node(record.id.as_str()).await
+    }
+
     /// Issues a client certificate.
     pub(super) async fn certify(
         &self,

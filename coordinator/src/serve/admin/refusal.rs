@@ -59,6 +59,7 @@ pub fn identity(error: IdentityError) -> Status {
     match error {
         IdentityError::Csr(_) | IdentityError::Issue(_) => Status::invalid_argument(told),
         IdentityError::NotFound(_) => Status::not_found(told),
+        IdentityError::NoClaim(_) => Status::failed_precondition(told),
         IdentityError::Commit(source) => commit(source),
         IdentityError::Broken(_) | IdentityError::Read(_) => {
             broken(&error, "the record cannot be read")

@@ -1,8 +1,9 @@
 //! Enrolment: a join token for an identity, one guarded commit. Repeating it with the same token and key gives the same
-//! node. Also takes in a node that holds a certificate of ours and is unknown, as after a restore of an older backup.
+//! node. Hosts without a token prove their instance in `instances`. Also takes in a node that holds a certificate of ours and is unknown, as after a restore of an older backup.
 
 use super::{ATTEMPTS, Agents, commit_failed, read_failed, too_contended};
 use crate::adapters::ca::{Csr, Issued, PeerCertificate};
+use crate::adapters::link::Ending;
 use crate::adapters::tokens::{Presented, TokenError, Use};
 use crate::control::journal::Change;
 use crate::control::ledger::Held;
@@ -12,6 +13,7 @@ use crate::serve::convert::limits::{self as check, FieldError};
 use drover_core::model::{NodeId, UnixMs};
 use drover_proto::{limits, v1};
 use serde::de::DeserializeOwned;
+use std::net::SocketAddr;
 use tonic::Status;
 
 fn token_refused(error: &TokenError) -> Status {
@@ -49,11 +51,22 @@ impl Agents {
         }))
     }
 
-    pub(super) async fn enrol(&self, request: v1::EnrolRequest) -> Result<v1::EnrolReply, Status> {
+    pub(super) async fn enrol(
+        &self,
+        request: v1::EnrolRequest,
+        from: Option<SocketAddr>,
+    ) -> Result<v1::EnrolReply, Status> {
         check::blob("token", request.token.as_bytes(), limits::TEXT_BYTES)?;
         let csr = parse_csr(&request.csr_der)?;
         let facts = check::required("facts", request.facts.as_ref())?;
         check::facts(facts)?;
+        if let Some(proof) = &request.instance_identity {
+            if !request.token.is_empty() {
+                let why = "stands beside instance_identity: one proof is enough";
+                return Err(FieldError::new("token", why.to_owned()).into());
+            }
+            return self.enrol_instance(proof, &csr, facts, from).await;
+        }
         let presented = Presented::parse(&request.token, self.parts.ca.sha256())
             .map_err(|error| token_refused(&error))?;
         let _one_at_a_time = self.enrolling.lock().await;
@@ -108,8 +121,10 @@ impl Agents {
         let held = known.as_ref().map(|held| held.revision);
         let issued = self.issue(csr, &id, now)?;
         let mut node = match known {
-            Some(held) if held.value.revoked => return Err(revoked()),
-            Some(held) => held.value,
+            Some(held) => {
+                fit(&held.value)?;
+                held.value
+            }
             None => {
                 let pool = self
                     .parts
@@ -142,13 +157,17 @@ impl Agents {
         }
         fail::fail_point!("enrol.committed");
         tracing::info!(node = %id, host = facts.hostname, serial = issued.serial, "enrolled");
-        Ok(Some(v1::EnrolReply {
-            node_id: id.0,
+        Ok(Some(self.enrolled(node, issued)))
+    }
+
+    pub(super) fn enrolled(&self, node: NodeRecord, issued: Issued) -> v1::EnrolReply {
+        v1::EnrolReply {
+            node_id: node.id.0,
             certificate_pem: issued.pem,
             ca_pem: self.parts.ca.pem().to_owned(),
             pool: node.pool.map(|pool| pool.0).unwrap_or_default(),
             new_key_needed: false,
-        }))
+        }
     }
 
     pub(super) fn issue(&self, csr: &Csr, id: &NodeId, now: UnixMs) -> Result<Issued, Status> {
@@ -167,9 +186,8 @@ impl Agents {
         facts: &v1::Facts,
     ) -> Result<NodeRecord, Status> {
         if let Some(held) = self.read::<NodeRecord>(&node_key(id)).await? {
-            if held.value.revoked {
-                return Err(revoked());
-            }
+            fit(&held.value)?;
+            counts(&held.value, certificate)?;
             return Ok(held.value);
         }
         if self.parts.hub.is_forgotten(id) {
@@ -220,11 +238,35 @@ pub(super) fn node_key(id: &NodeId) -> String {
     keys::named(keys::NODE, id.as_str())
 }
 
+/// The node may have certificates and sessions.
+pub(super) fn fit(node: &NodeRecord) -> Result<(), Status> {
+    if node.quarantined.is_some() {
+        return Err(Status::permission_denied(Ending::Quarantined.to_string()));
+    }
+    if node.revoked {
+        return Err(revoked());
+    }
+    Ok(())
+}
+
 pub(super) fn revoked() -> Status {
     Status::permission_denied("this node was revoked: it must enrol again with a new key and token")
 }
 
-fn blank(id: &NodeId, facts: &v1::Facts, now: UnixMs) -> NodeRecord {
+/// The certificate was not given before the node was readmitted: whoever holds one of those must enrol again.
+pub(super) fn counts(node: &NodeRecord, certificate: &PeerCertificate) -> Result<(), Status> {
+    if node
+        .void_before
+        .is_some_and(|end| certificate.not_after < end)
+    {
+        return Err(Status::permission_denied(
+            "this certificate was taken back when the node was readmitted: it must enrol again",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn blank(id: &NodeId, facts: &v1::Facts, now: UnixMs) -> NodeRecord {
     NodeRecord {
         id: id.clone(),
         name: facts.hostname.clone(),
@@ -232,6 +274,9 @@ fn blank(id: &NodeId, facts: &v1::Facts, now: UnixMs) -> NodeRecord {
         instance: None,
         launch: None,
         token: None,
+        proven: None,
+        quarantined: None,
+        void_before: None,
         joined: now,
         serial: String::new(),
         not_after: UnixMs(0),

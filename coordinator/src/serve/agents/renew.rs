@@ -1,7 +1,7 @@
 //! Renewal: a fresh certificate for a valid one, or for one that expired at most 90 days ago with a signature by its key
 //! over a nonce of ours. The nonce needs no memory: it is a time and a MAC under a key of this process.
 
-use super::enrol::{node_key, parse_csr, revoked};
+use super::enrol::{counts, fit, node_key, parse_csr, revoked};
 use super::{ATTEMPTS, Agents, commit_failed, read_failed, too_contended};
 use crate::adapters::ca::{PeerCertificate, Subject};
 use crate::ports::store::{CommitError, Guard, Op};
@@ -102,9 +102,8 @@ impl Agents {
                 ));
             };
             let mut node = held.value;
-            if node.revoked {
-                return Err(revoked());
-            }
+            fit(&node)?;
+            counts(&node, proven)?;
             if expired {
                 let kept = self.parts.admission.keeps(&node);
                 kept.map_err(Status::failed_precondition)?;

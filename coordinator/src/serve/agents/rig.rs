@@ -1,11 +1,12 @@
 //! A whole port on loopback for tests: store in memory, real TLS, real clients, a clock of its own.
 
-use super::{Admission, Agents, Intervals, Parts};
+use super::{Admission, Agents, Intervals, KnownPool, Parts};
 use crate::adapters::ca::Ca;
 use crate::adapters::clock::{ManualClock, SystemClock};
 use crate::adapters::link::Hub;
 use crate::adapters::store::memory::{Disk, MemoryStore};
 use crate::adapters::tokens::TokenWish;
+use crate::config::enrolment::InstanceIdentity;
 use crate::control::journal::Journal;
 use crate::ports::clock::Clock;
 use crate::ports::store::{Op, Store};
@@ -28,7 +29,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
@@ -46,9 +47,24 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
         .expect("it did not happen in time")
 }
 
-struct Hosts;
+/// Who may join here.
+#[derive(Default)]
+pub(crate) struct Hosts {
+    /// Pools of a cloud, with what their provider says.
+    pub(crate) clouds: Mutex<Vec<KnownPool>>,
+    /// Whose documents are believed.
+    pub(crate) pinned: Mutex<Option<InstanceIdentity>>,
+}
 
 impl Admission for Hosts {
+    fn instance_identity(&self) -> Option<InstanceIdentity> {
+        self.pinned.lock().unwrap().clone()
+    }
+
+    fn pools(&self) -> Vec<KnownPool> {
+        self.clouds.lock().unwrap().clone()
+    }
+
     fn admit(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Result<Option<PoolId>, String> {
         if pool.is_some_and(|pool| pool.as_str() == "rack") && facts.hostname != "titan-01" {
             return Err(format!("pool rack does not list host {:?}", facts.hostname));
@@ -71,6 +87,7 @@ pub(crate) struct Rig {
     pub(crate) ca: Arc<Ca>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) hosts: Arc<Hosts>,
     pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) served: tokio::task::JoinHandle<bool>,
@@ -126,12 +143,13 @@ impl Rig {
         let journal = Journal::open(store.clone(), clock.clone()).await.unwrap();
         let journal = Arc::new(journal);
         let hub = Hub::new(clock.clone());
+        let hosts = Arc::new(Hosts::default());
         let agents = Agents::new(Parts {
             journal: journal.clone(),
             ca: ca.clone(),
             hub: hub.clone(),
             clock: clock.clone(),
-            admission: Arc::new(Hosts),
+            admission: hosts.clone(),
             intervals: Intervals {
                 report: Millis(5_000),
                 full: Millis(60_000),
@@ -159,6 +177,7 @@ impl Rig {
             ca,
             journal,
             hub,
+            hosts,
             address,
             stop: Some(stop),
             served,

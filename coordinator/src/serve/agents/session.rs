@@ -57,7 +57,7 @@ fn ended(why: Ending) -> Status {
     let text = why.to_string();
     match why {
         Ending::Replaced => Status::aborted(text),
-        Ending::Forgotten => Status::permission_denied(text),
+        Ending::Forgotten | Ending::Quarantined => Status::permission_denied(text),
         Ending::Stopping | Ending::Fenced => Status::unavailable(text),
     }
 }
@@ -121,12 +121,12 @@ impl Agents {
             heartbeat_interval_ms: intervals.heartbeat.0,
         };
         send(out, Out::Welcome(welcome)).await?;
-        // Revoked between the first look and the opening: `forget` found no session to end, so look again.
-        let again = self.read::<NodeRecord>(&node_key(node)).await?;
-        if again.is_none_or(|held| held.value.revoked) {
-            return Err(ended(Ending::Forgotten));
+        // Revoked or quarantined between the first look and the opening: no session was found to end, so look again.
+        match self.read::<NodeRecord>(&node_key(node)).await? {
+            Some(held) if held.value.quarantined.is_some() => Err(ended(Ending::Quarantined)),
+            Some(held) if !held.value.revoked => Ok((link, first.seq)),
+            _ => Err(ended(Ending::Forgotten)),
         }
-        Ok((link, first.seq))
     }
 
     /// Commits an epoch above everything that the node has seen (I10): orders of a restored store are not stale, and

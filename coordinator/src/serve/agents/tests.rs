@@ -1,5 +1,7 @@
 //! The port over real TLS, as agents and people meet it.
 
+mod instances;
+
 use super::rig::{Identity, Rig, Session, csr, der, facts, hello, new_key, soon};
 use crate::adapters::ca::PeerCertificate;
 use crate::adapters::store::memory::MemoryStore;

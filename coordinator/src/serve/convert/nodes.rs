@@ -62,6 +62,8 @@ pub fn node(view: &NodeView, kind: Option<PoolKind>, now: UnixMs) -> v1::Node {
         desired: view.desired.as_ref().map(|record| order(record, now)),
         observed: agent.and_then(|agent| agent.observed.clone()),
         labels: view.labels.clone().into_iter().collect(),
+        enrolled_with: view.enrolled_with.clone(),
+        quarantine: view.quarantine.clone().unwrap_or_default(),
     }
 }
 
