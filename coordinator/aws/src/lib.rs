@@ -28,7 +28,7 @@ pub use shapes::{
     HookDefault, HookOn, Instance, InstanceState, InstanceTypeFacts, LaunchAsk, LaunchPlace,
     LaunchRefusal, LaunchReply, Launched, LifecycleHook, Market, Member, MemberState, MixedPolicy,
     Override, Permission, PolicyQuestion, QueueMessage, QuotaFact, Refresh, Reservation,
-    ReservationKind, ScalingPolicy, ScheduledAction, SpotPrice, TemplateFacts, TemplateRef,
-    WarmPool,
+    ReservationKind, ReservationUse, ScalingPolicy, ScheduledAction, SpotPrice, TemplateFacts,
+    TemplateRef, WarmPool,
 };
 pub use survey::{AwsMend, AwsSurvey};

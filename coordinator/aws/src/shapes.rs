@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Classified, ClientToken, GroupName, InstanceId};
+use crate::{Classified, ClientToken, GroupName, InstanceId, ReservationId};
 
 mod events;
 mod group;
@@ -206,6 +206,8 @@ pub struct Instance {
     pub private_ip: Option<String>,
     /// The image it was started from.
     pub image: Option<String>,
+    /// The capacity reservation or block that it runs in.
+    pub reservation: Option<ReservationId>,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
@@ -255,4 +257,18 @@ pub struct TemplateFacts {
     pub image: Option<String>,
     /// The market; on-demand where the template says nothing.
     pub market: Market,
+    /// How it uses capacity reservations.
+    pub reservations: ReservationUse,
+}
+
+/// How launches from a template use capacity reservations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ReservationUse {
+    /// Any open one that matches, else none: AWS's default.
+    #[default]
+    Open,
+    /// None, or only those of a resource group, which is not looked into.
+    None,
+    /// Exactly this one.
+    Only(ReservationId),
 }

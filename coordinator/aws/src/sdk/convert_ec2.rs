@@ -5,7 +5,9 @@
 use aws_sdk_ec2::types as sdk;
 
 use super::convert::{BadField, unix_ms};
-use crate::{Gpu, Instance, InstanceState, InstanceTypeFacts, Market, TemplateFacts};
+use crate::{
+    Gpu, Instance, InstanceState, InstanceTypeFacts, Market, ReservationUse, TemplateFacts,
+};
 
 pub(super) fn instance(raw: sdk::Instance) -> Result<Instance, BadField> {
     let bad = |field| BadField {
@@ -49,6 +51,10 @@ pub(super) fn instance(raw: sdk::Instance) -> Result<Instance, BadField> {
         launched_unix_ms: unix_ms(raw.launch_time),
         private_ip: raw.private_ip_address,
         image: raw.image_id,
+        reservation: raw
+            .capacity_reservation_id
+            .filter(|id| !id.is_empty())
+            .map(Into::into),
         tags: raw
             .tags
             .unwrap_or_default()
@@ -132,5 +138,24 @@ pub(super) fn template(raw: sdk::LaunchTemplateVersion) -> TemplateFacts {
             .map(|t| t.as_str().to_owned()),
         image: data.as_ref().and_then(|d| d.image_id.clone()),
         market: market.map_or(Market::OnDemand, |m| Market::parse(m.as_str())),
+        reservations: data
+            .and_then(|d| d.capacity_reservation_specification)
+            .map_or_else(ReservationUse::default, reservations),
+    }
+}
+
+fn reservations(
+    raw: sdk::LaunchTemplateCapacityReservationSpecificationResponse,
+) -> ReservationUse {
+    let target = raw.capacity_reservation_target;
+    let named = target.as_ref().and_then(|t| t.capacity_reservation_id());
+    match (named, raw.capacity_reservation_preference) {
+        (Some(id), _) => ReservationUse::Only(id.into()),
+        (None, Some(sdk::CapacityReservationPreference::Open)) | (None, None)
+            if target.is_none() =>
+        {
+            ReservationUse::Open
+        }
+        _ => ReservationUse::None,
     }
 }

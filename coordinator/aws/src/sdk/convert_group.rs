@@ -84,6 +84,10 @@ pub(super) fn group(raw: sdk::AutoScalingGroup) -> Result<Group, BadField> {
             .and_then(|s| u32::try_from(s).ok())
             .filter(|s| *s > 0),
         capacity_rebalance: raw.capacity_rebalance,
+        warm_pool_size: raw
+            .warm_pool_size
+            .filter(|_| raw.warm_pool_configuration.is_some())
+            .and_then(|n| u32::try_from(n).ok()),
         members,
         name: GroupName::new(name),
     })

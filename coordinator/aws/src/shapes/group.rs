@@ -153,6 +153,8 @@ pub struct Group {
     pub max_lifetime_seconds: Option<u32>,
     /// Whether AWS replaces spot members ahead of an interruption.
     pub capacity_rebalance: Option<bool>,
+    /// Instances in its warm pool; `None` when it has no warm pool or AWS does not say.
+    pub warm_pool_size: Option<u32>,
     /// Its members.
     pub members: Vec<Member>,
 }
@@ -221,6 +223,7 @@ mod tests {
             health_check_grace_seconds: None,
             max_lifetime_seconds: None,
             capacity_rebalance: None,
+            warm_pool_size: None,
             members: vec![],
         }
     }

@@ -61,6 +61,7 @@ pub(super) fn group(name: &str, zones: &[&str]) -> Group {
         health_check_grace_seconds: None,
         max_lifetime_seconds: None,
         capacity_rebalance: Some(false),
+        warm_pool_size: None,
         members: vec![],
     }
 }
@@ -105,6 +106,7 @@ impl World {
             market: Market::OnDemand,
             launched_unix_ms: Some(self.now_ms),
             private_ip: None,
+            reservation: None,
             image: None,
             tags: BTreeMap::new(),
         };
@@ -414,6 +416,7 @@ impl AwsApi for Fake {
             instance_type: Some("p4d.24xlarge".into()),
             image: None,
             market: Market::OnDemand,
+            reservations: drover_aws::ReservationUse::Open,
         };
         failure.map_or(Ok(Some(facts)), Err)
     }

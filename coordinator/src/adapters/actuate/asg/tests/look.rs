@@ -20,6 +20,7 @@ fn instance(id: &str, state: InstanceState, why: Option<&str>) -> Instance {
         market: drover_aws::Market::OnDemand,
         launched_unix_ms: Some(i64::try_from(START).expect("fits")),
         private_ip: None,
+        reservation: None,
         image: None,
         tags: Default::default(),
     }

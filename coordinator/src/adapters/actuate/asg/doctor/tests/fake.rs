@@ -44,6 +44,7 @@ impl Default for World {
                 instance_type: Some("p5.48xlarge".into()),
                 image: Some("ami-1".into()),
                 market: Market::OnDemand,
+                reservations: drover_aws::ReservationUse::Open,
             },
             version_gone: false,
             unknown_type: false,
@@ -101,6 +102,7 @@ pub(super) fn group() -> Group {
         health_check_grace_seconds: Some(0),
         max_lifetime_seconds: None,
         capacity_rebalance: Some(false),
+        warm_pool_size: None,
         members: vec![
             member("i-1", MemberState::InService),
             member("i-2", MemberState::InService),
