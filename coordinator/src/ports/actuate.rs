@@ -126,6 +126,7 @@ impl PoolReading {
             failures: Vec::new(),
             unfilled: 0,
             withdrawing: false,
+            dead: Vec::new(),
             read_at,
         }
     }
