@@ -35,8 +35,11 @@ mod server;
 mod state;
 mod terminate;
 mod upstream;
+mod views;
 mod warm;
 mod xml;
+
+pub(crate) use views::note_outside_change;
 
 pub use ledger::{Cause, End, Happened, Launch, Ledger, Lifecycle, Mutation};
 pub use scenario::{

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::aws_proxy::query_moto;
+use crate::aws_proxy::{note_outside_change, query_moto};
 use crate::wait;
 
 /// The release that the notes and the proxy were checked against.
@@ -211,7 +211,10 @@ impl Moto {
         action: &str,
         form: &[(String, String)],
     ) -> Result<String, String> {
-        query_moto(&self.url, region, "autoscaling", "2011-01-01", action, form).await
+        note_outside_change();
+        let reply = query_moto(&self.url, region, "autoscaling", "2011-01-01", action, form).await;
+        note_outside_change();
+        reply
     }
 
     /// Makes a call of EC2 behind the proxy's back; gives the answer's text.
@@ -224,7 +227,10 @@ impl Moto {
         action: &str,
         form: &[(String, String)],
     ) -> Result<String, String> {
-        query_moto(&self.url, region, "ec2", "2016-11-15", action, form).await
+        note_outside_change();
+        let reply = query_moto(&self.url, region, "ec2", "2016-11-15", action, form).await;
+        note_outside_change();
+        reply
     }
 }
 

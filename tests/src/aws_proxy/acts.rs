@@ -72,7 +72,7 @@ pub(super) async fn perform(proxy: &Proxy, act: &Act) -> Result<Happened, String
     let view = if act.group.is_empty() {
         None
     } else {
-        GroupView::read(proxy.upstream(), &act.region, &act.group).await?
+        proxy.view(&mut state, &act.region, &act.group).await?
     };
     let done = match (&act.deed, &view) {
         (Deed::Event { body }, _) => {

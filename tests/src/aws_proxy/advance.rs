@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use super::activity::Status;
 use super::ending::{self, Ending};
 use super::events;
-use super::group_view::GroupView;
 use super::hooks;
 use super::ledger::Cause;
 use super::member::Phase;
@@ -139,7 +138,7 @@ async fn health(proxy: &Proxy, state: &mut RegionState, region: &str) -> Result<
         .map(|(name, _)| name.clone())
         .collect();
     for name in due {
-        let Some(view) = GroupView::read(proxy.upstream(), region, &name).await? else {
+        let Some(view) = proxy.view(state, region, &name).await? else {
             state.group(&name).unhealthy.clear();
             continue;
         };

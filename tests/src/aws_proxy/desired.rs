@@ -22,7 +22,7 @@ pub(super) async fn set_desired(proxy: &Proxy, query: &Query) -> Result<Reply, S
     let (region, name) = (query.region.as_str(), query.group());
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    let Some(group) = GroupView::read(proxy.upstream(), region, name).await? else {
+    let Some(group) = proxy.view(&mut state, region, name).await? else {
         return Ok(Reply::no_group(query));
     };
     let Some(desired) = query.number("DesiredCapacity") else {
@@ -72,7 +72,7 @@ pub(super) async fn fill_due(
         .map(|(name, _)| name.clone())
         .collect();
     for name in due {
-        match GroupView::read(proxy.upstream(), region, &name).await? {
+        match proxy.view(state, region, &name).await? {
             Some(group) => fill(proxy, state, region, &name, &group).await?,
             None => state.group(&name).retry_at = None,
         }

@@ -54,7 +54,7 @@ pub(super) async fn begin(
         known.dress(&mut entry);
     }
     if !dead {
-        detach(proxy, region, group, id).await?;
+        detach(proxy, state, region, group, id).await?;
     }
     let text = format!("At {} instance {id} {}", seconds(now_unix_ms()), ending.why);
     let waits = hooks::begin(proxy, region, group, id, hooks, false).await?;
@@ -118,7 +118,7 @@ pub(super) async fn finish(
     region: &str,
     id: &str,
 ) -> Result<(), String> {
-    end_in_ec2(proxy, region, id).await?;
+    end_in_ec2(proxy, state, region, id).await?;
     if let Some(member) = state.instances.get(id).cloned() {
         let group = state.group(&member.group);
         group
@@ -149,8 +149,8 @@ pub(super) async fn outside(
         let activities = &mut state.group(group).activities;
         activities.turn(&known.activity, Status::Failed, "");
     }
-    detach(proxy, region, group, id).await?;
-    end_in_ec2(proxy, region, id).await?;
+    detach(proxy, state, region, group, id).await?;
+    end_in_ec2(proxy, state, region, id).await?;
     if let Some((code, words)) = reason {
         state.set_reason(id, code, words);
     }
@@ -211,7 +211,7 @@ pub(super) async fn abandon(
     group
         .activities
         .turn(&member.activity, Status::Cancelled, &message);
-    let Some(view) = GroupView::read(proxy.upstream(), region, &name).await? else {
+    let Some(view) = proxy.view(state, region, &name).await? else {
         state.forget(id);
         return Ok(());
     };
@@ -229,24 +229,46 @@ pub(super) async fn abandon(
 }
 
 /// Takes an instance out of moto's group; moto puts nothing in its place.
-async fn detach(proxy: &Proxy, region: &str, group: &str, id: &str) -> Result<(), String> {
+async fn detach(
+    proxy: &Proxy,
+    state: &mut RegionState,
+    region: &str,
+    group: &str,
+    id: &str,
+) -> Result<(), String> {
+    let upstream = proxy.upstream();
+    let before = upstream.mark(region);
     let form = [
         ("AutoScalingGroupName", group),
         ("InstanceIds.member.1", id),
         ("ShouldDecrementDesiredCapacity", "true"),
     ];
-    let done = proxy
-        .upstream()
-        .autoscaling(region, "DetachInstances", &form);
-    done.await.map(|_| ())
+    upstream
+        .autoscaling(region, "DetachInstances", &form)
+        .await?;
+    state
+        .views
+        .carry(before, upstream.mark(region), |name, view| {
+            if name == group {
+                view.remove(id);
+            }
+        });
+    Ok(())
 }
 
-async fn end_in_ec2(proxy: &Proxy, region: &str, id: &str) -> Result<(), String> {
+/// Ends an instance that moto has in no group (any more).
+async fn end_in_ec2(
+    proxy: &Proxy,
+    state: &mut RegionState,
+    region: &str,
+    id: &str,
+) -> Result<(), String> {
     let form = [("InstanceId.1", id)];
-    proxy
-        .upstream()
-        .ec2(region, "TerminateInstances", &form)
-        .await?;
+    let upstream = proxy.upstream();
+    let before = upstream.mark(region);
+    upstream.ec2(region, "TerminateInstances", &form).await?;
+    let after = upstream.mark(region);
+    state.views.carry(before, after, |_, _| {});
     events::state_change(proxy, region, id, "terminated").await
 }
 

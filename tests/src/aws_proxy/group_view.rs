@@ -94,6 +94,20 @@ impl GroupView {
         }
     }
 
+    /// Takes a member out, as moto has done.
+    pub(super) fn remove(&mut self, id: &str) {
+        if self
+            .member(id)
+            .is_some_and(|m| m.text_of("LifecycleState") == "InService")
+        {
+            self.active = self.active.saturating_sub(1);
+        }
+        self.ids.retain(|i| i != id);
+        if let Some(members) = self.xml.child_mut("Instances") {
+            members.children.retain(|m| m.text_of("InstanceId") != id);
+        }
+    }
+
     /// moto's entry of a member.
     pub(super) fn member(&self, id: &str) -> Option<&Element> {
         let members = &self.xml.child("Instances")?.children;

@@ -29,7 +29,7 @@ pub(super) async fn put(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
     let (region, name) = (query.region.as_str(), query.group());
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    let there = GroupView::read(proxy.upstream(), region, name).await?;
+    let there = proxy.view(&mut state, region, name).await?;
     let creates = query.action == "CreateAutoScalingGroup";
     if creates && there.is_some() {
         let text = "AutoScalingGroup by this name already exists - A group with the given name already exists";
@@ -189,7 +189,7 @@ pub(super) async fn delete_call(proxy: &Proxy, query: &Query) -> Result<Reply, S
     let (region, name) = (query.region.as_str(), query.group());
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    let Some(view) = GroupView::read(proxy.upstream(), region, name).await? else {
+    let Some(view) = proxy.view(&mut state, region, name).await? else {
         return Ok(Reply::no_group(query));
     };
     let some = view.count() > 0 || state.apart(name).next().is_some();
@@ -280,7 +280,7 @@ pub(super) async fn processes(proxy: &Proxy, query: &Query) -> Result<Reply, Str
     let (region, name) = (query.region.as_str(), query.group());
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    if !proxy.has_group(region, name).await? {
+    if proxy.view(&mut state, region, name).await?.is_none() {
         return Ok(Reply::no_group(query));
     }
     let reply = proxy.upstream().forward(query).await?;

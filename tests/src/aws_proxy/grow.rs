@@ -48,10 +48,10 @@ pub(super) async fn grow(
     upstream
         .autoscaling(region, "SetDesiredCapacity", &params)
         .await?;
-    let after = GroupView::read(upstream, region, growth.group).await?;
+    let after = proxy.view(state, region, growth.group).await?;
     let before: std::collections::BTreeSet<&String> = view.ids.iter().collect();
     let new: Vec<String> = after
-        .map(|g| g.ids)
+        .map(|g| g.ids.clone())
         .unwrap_or_default()
         .into_iter()
         .filter(|id| !before.contains(id))

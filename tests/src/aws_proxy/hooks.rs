@@ -179,7 +179,7 @@ pub(super) async fn answer(proxy: &Proxy, query: &Query) -> Result<Reply, String
             format!("instance ID {asked}")
         };
         note(proxy, region, group, asked, name, "refused", None);
-        if !proxy.has_group(region, group).await? {
+        if proxy.view(&mut state, region, group).await?.is_none() {
             return Ok(Reply::no_group(query));
         }
         let text = format!("No active Lifecycle Action found with {what}");
@@ -215,7 +215,7 @@ pub(super) async fn put(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
     let (region, group) = (query.region.as_str(), query.group());
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    if !proxy.has_group(region, group).await? {
+    if proxy.view(&mut state, region, group).await?.is_none() {
         return Ok(Reply::no_group(query));
     }
     let heartbeat = query.get("HeartbeatTimeout").parse().unwrap_or(3_600);

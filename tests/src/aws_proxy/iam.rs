@@ -18,16 +18,13 @@ fn names(row: &PermissionRow, action: &str) -> bool {
 }
 
 fn decide(proxy: &Proxy, region: Option<&str>, action: &str) -> Option<PermissionRow> {
-    let scenario = proxy.scenario();
-    let rows = scenario.permissions.iter();
-    let found = rows
+    let rows = proxy.scenario().permissions.clone();
+    rows.into_iter()
         .filter(|r| names(r, action))
         .find(|r| match region {
             Some(region) => concerns(r.region.as_ref(), region),
             None => r.region.is_none(),
         })
-        .cloned();
-    found
 }
 
 /// The refusal of a call that the caller may not make.

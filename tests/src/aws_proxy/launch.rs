@@ -133,7 +133,7 @@ async fn launch(proxy: &Proxy, query: &Query, token: &str) -> Result<Reply, Stri
     let (region, name) = (query.region.as_str(), query.group());
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    let Some(group) = GroupView::read(proxy.upstream(), region, name).await? else {
+    let Some(group) = proxy.view(&mut state, region, name).await? else {
         return Ok(Reply::no_group(query));
     };
     let live = group.count() + state.dead_count(name);
@@ -145,7 +145,7 @@ async fn launch(proxy: &Proxy, query: &Query, token: &str) -> Result<Reply, Stri
     let can = group.launchable(proxy.upstream(), region).await?;
     let count = query.number("RequestedCapacity").unwrap_or(0);
     let market = if can.spot { "spot" } else { "on-demand" };
-    let (mut left, mut now) = (count, group);
+    let (mut left, mut now) = (count, (*group).clone());
     let (mut launched, mut errors) = (Vec::new(), Vec::new());
     let place = |instance_type: &str, more: Vec<Element>| {
         let mut all = vec![

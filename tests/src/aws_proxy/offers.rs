@@ -219,8 +219,13 @@ pub(super) fn quotas(proxy: &Proxy, query: &Query) -> Reply {
 
 /// Answers DescribeInstanceRefreshes, in the order of the scenario (newest first).
 pub(super) async fn refreshes(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
-    if !proxy.has_group(&query.region, query.group()).await? {
-        return Ok(Reply::no_group(query));
+    {
+        let handle = proxy.region(&query.region);
+        let mut state = handle.lock().await;
+        let group = proxy.view(&mut state, &query.region, query.group()).await?;
+        if group.is_none() {
+            return Ok(Reply::no_group(query));
+        }
     }
     let began = proxy.began_unix_ms();
     let scenario = proxy.scenario().clone();

@@ -128,10 +128,15 @@ impl Query {
 
     /// Whether it only reads, by its name.
     pub(super) fn only_reads(&self) -> bool {
-        ["Describe", "Get", "List", "Receive", "Simulate"]
-            .iter()
-            .any(|p| self.action.starts_with(p))
+        only_reads(&self.action)
     }
+}
+
+/// Whether an action only reads, by its name.
+pub(super) fn only_reads(action: &str) -> bool {
+    ["Describe", "Get", "List", "Receive", "Simulate"]
+        .iter()
+        .any(|p| action.starts_with(p))
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ use tokio::net::TcpListener;
 
 use super::acts::Waiting;
 use super::clock::now_unix_ms;
-use super::group_view::GroupView;
 use super::ledger::{Ledger, Mutation};
 use super::query::Query;
 use super::reply::Reply;
@@ -113,13 +112,6 @@ impl Proxy {
             Ok::<_, String>(names.map(|r| r.text_of("regionName").to_owned()).collect())
         });
         Ok(known.await?.contains(name))
-    }
-
-    /// Whether moto has a group of this name.
-    pub(super) async fn has_group(&self, region: &str, name: &str) -> Result<bool, String> {
-        Ok(GroupView::read(&self.upstream, region, name)
-            .await?
-            .is_some())
     }
 
     pub(super) fn region(&self, name: &str) -> RegionLock {

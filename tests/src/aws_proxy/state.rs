@@ -9,6 +9,7 @@ use super::activity::Activities;
 use super::member::{Member, Phase};
 use super::reply::Reply;
 use super::scenario::{Ration, Scenario, concerns};
+use super::views::Views;
 use super::warm::WarmPool;
 use super::xml::Element;
 
@@ -60,6 +61,7 @@ pub(super) struct RegionState {
     pub(super) instances: BTreeMap<String, Member>,
     /// Instances that time moves on.
     pub(super) moving: BTreeSet<String>,
+    pub(super) views: Views,
     tokens: BTreeMap<String, Remembered>,
     token_order: VecDeque<String>,
     /// Why instances ended in EC2, where moto says it wrong: code and words.

@@ -5,7 +5,6 @@
 
 use super::desired;
 use super::ending::{self, Ending};
-use super::group_view::GroupView;
 use super::ledger::Cause;
 use super::member::Phase;
 use super::query::Query;
@@ -30,7 +29,7 @@ pub(super) async fn terminate(proxy: &Proxy, query: &Query) -> Result<Reply, Str
     let Some(name) = group_of(proxy, &state, region, id).await? else {
         return Ok(Reply::invalid(query, &unknown));
     };
-    let Some(group) = GroupView::read(proxy.upstream(), region, &name).await? else {
+    let Some(group) = proxy.view(&mut state, region, &name).await? else {
         return Ok(Reply::no_group(query));
     };
     let dead = (state.instances.get(id)).is_some_and(|m| m.phase == Phase::Dead);
@@ -71,7 +70,7 @@ pub(super) async fn terminate(proxy: &Proxy, query: &Query) -> Result<Reply, Str
         .by_id(&activity)
         .map(|row| row.element("Activity", &name));
     if !decrement {
-        let after = GroupView::read(proxy.upstream(), region, &name).await?;
+        let after = proxy.view(&mut state, region, &name).await?;
         if let Some(after) = after {
             desired::fill(proxy, &mut state, region, &name, &after).await?;
         }
@@ -112,7 +111,7 @@ pub(super) async fn in_ec2(proxy: &Proxy, query: &Query) -> Result<Reply, String
     }
     for id in query.plain_list("InstanceId") {
         if let Some(name) = group_of(proxy, &state, region, &id).await?
-            && let Some(view) = GroupView::read(proxy.upstream(), region, &name).await?
+            && let Some(view) = proxy.view(&mut state, region, &name).await?
             && view.member(&id).is_some()
         {
             ending::outside(proxy, &mut state, region, &view, &name, &id, None).await?;

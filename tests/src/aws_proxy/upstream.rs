@@ -2,6 +2,8 @@
 //!
 //! Used by everything in the proxy that asks moto for something. It must not change what it carries.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
@@ -11,18 +13,20 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-use super::query::Query;
+use super::query::{Query, only_reads};
 use super::reply::Reply;
+use super::views::Mark;
 use super::xml::Element;
 
 /// Longer than any call to moto takes, even beside a build.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A client of one moto server.
-#[derive(Clone)]
 pub(super) struct Upstream {
     base: String,
     client: Client<HttpConnector, Full<Bytes>>,
+    /// Changes so far by region, each counted as it begins and as it ends.
+    changes: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Upstream {
@@ -35,7 +39,19 @@ impl Upstream {
         Self {
             base: base.trim_end_matches('/').to_owned(),
             client,
+            changes: Mutex::default(),
         }
+    }
+
+    /// What has changed in a region so far.
+    pub(super) fn mark(&self, region: &str) -> Mark {
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        Mark::new(changes.get(region).copied().unwrap_or_default())
+    }
+
+    fn note_change(&self, region: &str) {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        *changes.entry(region.to_owned()).or_default() += 1;
     }
 
     /// Sends one form as `service` of `region` and gives moto's answer as it is.
@@ -46,7 +62,17 @@ impl Upstream {
         body: Vec<u8>,
     ) -> Result<Reply, String> {
         let headers = [("content-type", "application/x-www-form-urlencoded")];
-        self.post(region, service, &headers, body).await
+        let reads = matches!(service, "sqs" | "sts" | "iam")
+            || form_urlencoded::parse(&body)
+                .find(|(key, _)| key == "Action")
+                .is_some_and(|(_, action)| only_reads(&action));
+        if reads {
+            return self.post(region, service, &headers, body).await;
+        }
+        self.note_change(region);
+        let reply = self.post(region, service, &headers, body).await;
+        self.note_change(region);
+        reply
     }
 
     async fn post(

@@ -71,7 +71,7 @@ pub(super) async fn put(proxy: &Proxy, query: &Query) -> Result<Reply, String> {
     let (region, name) = (query.region.as_str(), query.group());
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    let Some(group) = GroupView::read(proxy.upstream(), region, name).await? else {
+    let Some(group) = proxy.view(&mut state, region, name).await? else {
         return Ok(Reply::no_group(query));
     };
     let can = group.launchable(proxy.upstream(), region).await?;
@@ -130,7 +130,7 @@ pub(super) async fn describe(proxy: &Proxy, query: &Query) -> Result<Reply, Stri
     let (region, name) = (query.region.as_str(), query.group());
     let handle = proxy.region(region);
     let mut state = handle.lock().await;
-    if !proxy.has_group(region, name).await? {
+    if proxy.view(&mut state, region, name).await?.is_none() {
         return Ok(Reply::no_group(query));
     }
     let Some(pool) = &state.group(name).warm else {
@@ -208,7 +208,7 @@ pub(super) async fn keep_sizes(
         .map(|(name, _)| name.clone())
         .collect();
     for name in due {
-        let Some(view) = GroupView::read(proxy.upstream(), region, &name).await? else {
+        let Some(view) = proxy.view(state, region, &name).await? else {
             state.group(&name).warm = None;
             continue;
         };

@@ -194,3 +194,29 @@ async fn the_next_type_of_a_policy_is_tried_and_each_refusal_told() {
     assert_eq!(types, ["g5.xlarge", "g5.2xlarge"]);
     proxy.at_peace();
 }
+
+#[tokio::test]
+async fn hundreds_come_in_few_calls_and_leave_one_by_one() {
+    let mut group = NewGroup::new("gr-many", "g5.xlarge", &["us-east-1a"]);
+    group.max = 300;
+    let proxy = field_of(group, from(json!({"timing": [{"pending_ms": 200}]}))).await;
+    for n in 0..3 {
+        let (ids, _) = proxy.launch("gr-many", 100, &format!("t{n}")).await;
+        assert_eq!(ids.len(), 100);
+    }
+    let members = wait::until_async("all serve", SOON, async || {
+        let members = proxy.members("gr-many").await;
+        members
+            .iter()
+            .all(|m| m.1 == "InService")
+            .then_some(members)
+    })
+    .await;
+    assert_eq!(members.len(), 300);
+    for (id, _, _) in members.iter().take(10) {
+        proxy.terminate(id, true).await.expect("goes");
+    }
+    assert_eq!(proxy.desired("gr-many").await, "290");
+    assert_eq!(proxy.ledger().launched(EAST, "gr-many"), 300);
+    proxy.at_peace();
+}
