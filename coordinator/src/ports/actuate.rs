@@ -121,6 +121,7 @@ impl PoolReading {
             removable: false,
             labels: BTreeMap::new(),
             taints: BTreeMap::new(),
+            dead: Vec::new(),
             warnings: Vec::new(),
             remarks: Vec::new(),
             failures: Vec::new(),
