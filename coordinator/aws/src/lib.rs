@@ -5,6 +5,8 @@
 //! of Drover's other crates, or let a type of the SDK out.
 
 mod api;
+mod budget;
+mod budgeted;
 mod events;
 mod failure;
 mod ids;
@@ -16,6 +18,11 @@ mod shapes;
 mod survey;
 
 pub use api::AwsApi;
+pub use budget::{
+    BucketFigures, Budget, BudgetClock, BudgetSettings, CallFigures, Limit, TokioClock, Toll,
+    within,
+};
+pub use budgeted::Budgeted;
 pub use events::AwsEvents;
 pub use failure::{Api, AwsError, Call, Classified, FailureKind, QuotaLimit, classify};
 pub use ids::{ClientToken, GroupName, InstanceId, Region, ReservationId};
