@@ -21,6 +21,8 @@ mod tests;
 use bucket::Bucket;
 pub use bucket::Limit;
 pub use clock::{BudgetClock, TokioClock};
+#[cfg(feature = "sdk")]
+pub(crate) use deadline::has_passed as deadline_has_passed;
 pub use deadline::within;
 use limits::BucketName;
 pub use limits::BudgetSettings;

@@ -15,8 +15,8 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use tokio::sync::OnceCell;
 
 use crate::{
-    Activities, AwsApi, AwsError, Group, GroupName, Instance, InstanceId, InstanceTypeFacts,
-    LaunchAsk, LaunchReply, Region, TemplateFacts, TemplateRef,
+    Activities, AwsApi, AwsError, Call, Group, GroupName, Instance, InstanceId, InstanceTypeFacts,
+    LaunchAsk, LaunchReply, Region, TemplateFacts, TemplateRef, Toll,
 };
 
 mod clients;
@@ -31,8 +31,10 @@ mod mutate;
 mod offers;
 mod read;
 mod survey;
+mod turn;
 
 use clients::Clients;
+use turn::Turn;
 
 /// Where the calls go instead of AWS's own addresses: one address for all services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,6 +103,7 @@ impl SdkSettings {
 pub struct SdkAws {
     shared: SdkConfig,
     settings: SdkSettings,
+    toll: Option<Arc<dyn Toll>>,
     regions: Mutex<BTreeMap<Region, Arc<OnceCell<Arc<Clients>>>>>,
 }
 
@@ -122,7 +125,26 @@ impl SdkAws {
         Self {
             shared: loader.load().await,
             settings,
+            toll: None,
             regions: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Asks `toll` before every request but the first of each call; the first is paid for by [`crate::Budgeted`].
+    #[must_use]
+    pub fn with_toll(mut self, toll: Arc<dyn Toll>) -> Self {
+        self.toll = Some(toll);
+        self
+    }
+
+    /// The requests of one call.
+    fn turn<'a>(&self, region: &'a Region, call: Call) -> Turn<'a> {
+        Turn {
+            toll: self.toll.clone(),
+            region,
+            call,
+            attempts: self.settings.read_attempts.max(1),
+            sent: 0,
         }
     }
 
@@ -146,7 +168,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         names: &[GroupName],
     ) -> Result<BTreeMap<GroupName, Group>, AwsError> {
-        read::groups(&self.clients(region).await.read, region, names).await
+        read::groups(self, region, names).await
     }
 
     async fn describe_activities(
@@ -155,13 +177,7 @@ impl AwsApi for SdkAws {
         group: &GroupName,
         since_unix_ms: i64,
     ) -> Result<Activities, AwsError> {
-        read::activities(
-            &self.clients(region).await.read,
-            region,
-            group,
-            since_unix_ms,
-        )
-        .await
+        read::activities(self, region, group, since_unix_ms).await
     }
 
     async fn launch_instances(
@@ -169,7 +185,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         ask: &LaunchAsk,
     ) -> Result<LaunchReply, AwsError> {
-        mutate::launch(&self.clients(region).await.mutate, region, ask).await
+        mutate::launch(self, region, ask).await
     }
 
     async fn set_desired_capacity(
@@ -178,7 +194,7 @@ impl AwsApi for SdkAws {
         group: &GroupName,
         desired: u32,
     ) -> Result<(), AwsError> {
-        mutate::desired(&self.clients(region).await.mutate, region, group, desired).await
+        mutate::desired(self, region, group, desired).await
     }
 
     async fn terminate_with_decrement(
@@ -186,7 +202,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         instance: &InstanceId,
     ) -> Result<(), AwsError> {
-        mutate::terminate(&self.clients(region).await.mutate, region, instance).await
+        mutate::terminate(self, region, instance).await
     }
 
     async fn protect_from_scale_in(
@@ -195,15 +211,15 @@ impl AwsApi for SdkAws {
         group: &GroupName,
         instances: &[InstanceId],
     ) -> Result<(), AwsError> {
-        mutate::protect(&self.clients(region).await.mutate, region, group, instances).await
+        mutate::protect(self, region, group, instances).await
     }
 
     async fn suspend_launch(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
-        mutate::suspend(&self.clients(region).await.mutate, region, group).await
+        mutate::suspend(self, region, group).await
     }
 
     async fn resume_launch(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
-        mutate::resume(&self.clients(region).await.mutate, region, group).await
+        mutate::resume(self, region, group).await
     }
 
     async fn tag_group(
@@ -213,14 +229,7 @@ impl AwsApi for SdkAws {
         key: &str,
         value: &str,
     ) -> Result<(), AwsError> {
-        mutate::tag(
-            &self.clients(region).await.mutate,
-            region,
-            group,
-            key,
-            value,
-        )
-        .await
+        mutate::tag(self, region, group, key, value).await
     }
 
     async fn describe_instances(
@@ -228,7 +237,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         instances: &[InstanceId],
     ) -> Result<BTreeMap<InstanceId, Instance>, AwsError> {
-        read::instances(&self.clients(region).await.ec2, region, instances).await
+        read::instances(self, region, instances).await
     }
 
     async fn describe_instance_types(
@@ -236,7 +245,7 @@ impl AwsApi for SdkAws {
         region: &Region,
         types: &[String],
     ) -> Result<BTreeMap<String, InstanceTypeFacts>, AwsError> {
-        read::instance_types(&self.clients(region).await.ec2, region, types).await
+        read::instance_types(self, region, types).await
     }
 
     async fn describe_template(
@@ -244,6 +253,6 @@ impl AwsApi for SdkAws {
         region: &Region,
         template: &TemplateRef,
     ) -> Result<Option<TemplateFacts>, AwsError> {
-        read::template(&self.clients(region).await.ec2, region, template).await
+        read::template(self, region, template).await
     }
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::Budgeted;
 use crate::{
-    AwsError, AwsSurvey, Call, DryRun, Group, GroupName, LifecycleHook, Permission, QuotaFact,
-    Refresh, Region, ScalingPolicy, ScheduledAction, TemplateRef, WarmPool,
+    AwsError, AwsSurvey, Call, DryRun, Group, GroupName, LifecycleHook, Permission, PolicyQuestion,
+    QuotaFact, Refresh, Region, ScalingPolicy, ScheduledAction, TemplateRef, WarmPool,
 };
 
 #[async_trait]
@@ -82,9 +82,9 @@ impl<A: AwsSurvey> AwsSurvey for Budgeted<A> {
         &self,
         region: &Region,
         caller: &str,
-        actions: &[&str],
+        question: &PolicyQuestion,
     ) -> Result<BTreeMap<String, Permission>, AwsError> {
-        let work = self.inner.simulate_policy(region, caller, actions);
+        let work = self.inner.simulate_policy(region, caller, question);
         self.pay(region, Call::SimulatePrincipalPolicy, work).await
     }
 

@@ -9,7 +9,6 @@ use aws_config::timeout::TimeoutConfig;
 use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
 
 use super::SdkAws;
-use super::fault::{fault, incomplete};
 use crate::{
     AwsError, AwsEvents, Call, FailureKind, GroupName, HookAnswer, InstanceId, QueueMessage, Region,
 };
@@ -26,31 +25,32 @@ impl AwsEvents for SdkAws {
         queue_url: &str,
         wait_seconds: u32,
     ) -> Result<Vec<QueueMessage>, AwsError> {
-        let call = Call::ReceiveMessage;
         let clients = self.clients(region).await;
         let wait = wait_seconds.min(LONGEST_WAIT);
         // AWS answers when a message comes or the wait is over: only then does the time-out begin.
         let patient = TimeoutConfig::builder()
             .connect_timeout(clients.attempt)
-            .operation_attempt_timeout(clients.attempt + Duration::from_secs(u64::from(wait)))
+            .operation_timeout(clients.attempt + Duration::from_secs(u64::from(wait)))
             .build();
-        let reply = clients
+        let request = clients
             .sqs
             .receive_message()
             .queue_url(queue_url)
             .max_number_of_messages(10)
-            .wait_time_seconds(i32::try_from(wait).unwrap_or(0))
-            .customize()
-            .config_override(aws_sdk_sqs::config::Config::builder().timeout_config(patient))
-            .send()
-            .await
-            .map_err(|e| fault(call, region, e))?;
+            .wait_time_seconds(i32::try_from(wait).unwrap_or(0));
+        let mut turn = self.turn(region, Call::ReceiveMessage);
+        let reply = turn
+            .read(|| {
+                let config = aws_sdk_sqs::config::Config::builder().timeout_config(patient.clone());
+                request.clone().customize().config_override(config).send()
+            })
+            .await?;
         reply
             .messages
             .unwrap_or_default()
             .into_iter()
             .map(|raw| {
-                let lacks = |field| incomplete(call, region, format!("a message without {field}"));
+                let lacks = |field| turn.lacks(format!("a message without {field}"));
                 Ok(QueueMessage {
                     id: raw.message_id.unwrap_or_default(),
                     receipt: raw.receipt_handle.ok_or_else(|| lacks("ReceiptHandle"))?,
@@ -89,14 +89,14 @@ impl AwsEvents for SdkAws {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|e| wrong(e.to_string()))?;
         let clients = self.clients(region).await;
-        let reply = clients
+        let request = clients
             .sqs
             .delete_message_batch()
             .queue_url(queue_url)
-            .set_entries(Some(entries))
-            .send()
-            .await
-            .map_err(|e| fault(call, region, e))?;
+            .set_entries(Some(entries));
+        // To delete twice does no harm.
+        let mut turn = self.turn(region, call);
+        let reply = turn.read(|| request.clone().send()).await?;
         match reply.failed.first() {
             None => Ok(()),
             Some(first) => Err(AwsError::reported(
@@ -122,15 +122,15 @@ impl AwsEvents for SdkAws {
         instance: &InstanceId,
     ) -> Result<(), AwsError> {
         let clients = self.clients(region).await;
-        clients
-            .mutate
+        let request = clients
+            .autoscaling
             .record_lifecycle_action_heartbeat()
             .auto_scaling_group_name(group.as_str())
             .lifecycle_hook_name(hook)
-            .instance_id(instance.as_str())
-            .send()
-            .await
-            .map_err(|e| fault(Call::RecordLifecycleActionHeartbeat, region, e))?;
+            .instance_id(instance.as_str());
+        self.turn(region, Call::RecordLifecycleActionHeartbeat)
+            .once(request.send())
+            .await?;
         Ok(())
     }
 
@@ -143,8 +143,8 @@ impl AwsEvents for SdkAws {
         answer: HookAnswer,
     ) -> Result<(), AwsError> {
         let clients = self.clients(region).await;
-        clients
-            .mutate
+        let request = clients
+            .autoscaling
             .complete_lifecycle_action()
             .auto_scaling_group_name(group.as_str())
             .lifecycle_hook_name(hook)
@@ -152,10 +152,10 @@ impl AwsEvents for SdkAws {
             .lifecycle_action_result(match answer {
                 HookAnswer::Continue => "CONTINUE",
                 HookAnswer::Abandon => "ABANDON",
-            })
-            .send()
-            .await
-            .map_err(|e| fault(Call::CompleteLifecycleAction, region, e))?;
+            });
+        self.turn(region, Call::CompleteLifecycleAction)
+            .once(request.send())
+            .await?;
         Ok(())
     }
 }

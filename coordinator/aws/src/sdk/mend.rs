@@ -5,7 +5,6 @@
 use async_trait::async_trait;
 
 use super::SdkAws;
-use super::fault::fault;
 use crate::{AwsError, AwsMend, Call, GroupName, Region};
 
 /// The two processes by which AWS ends members of its own accord.
@@ -15,14 +14,14 @@ const OWN_REMOVALS: [&str; 2] = ["AZRebalance", "ReplaceUnhealthy"];
 impl AwsMend for SdkAws {
     async fn protect_new(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
         let clients = self.clients(region).await;
-        clients
-            .mutate
+        let request = clients
+            .autoscaling
             .update_auto_scaling_group()
             .auto_scaling_group_name(group.as_str())
-            .new_instances_protected_from_scale_in(true)
-            .send()
-            .await
-            .map_err(|e| fault(Call::UpdateAutoScalingGroup, region, e))?;
+            .new_instances_protected_from_scale_in(true);
+        self.turn(region, Call::UpdateAutoScalingGroup)
+            .once(request.send())
+            .await?;
         Ok(())
     }
 
@@ -32,14 +31,14 @@ impl AwsMend for SdkAws {
         group: &GroupName,
     ) -> Result<(), AwsError> {
         let clients = self.clients(region).await;
-        clients
-            .mutate
+        let request = clients
+            .autoscaling
             .suspend_processes()
             .auto_scaling_group_name(group.as_str())
-            .set_scaling_processes(Some(OWN_REMOVALS.map(str::to_owned).to_vec()))
-            .send()
-            .await
-            .map_err(|e| fault(Call::SuspendProcesses, region, e))?;
+            .set_scaling_processes(Some(OWN_REMOVALS.map(str::to_owned).to_vec()));
+        self.turn(region, Call::SuspendProcesses)
+            .once(request.send())
+            .await?;
         Ok(())
     }
 
@@ -49,14 +48,14 @@ impl AwsMend for SdkAws {
         group: &GroupName,
     ) -> Result<(), AwsError> {
         let clients = self.clients(region).await;
-        clients
-            .mutate
+        let request = clients
+            .autoscaling
             .update_auto_scaling_group()
             .auto_scaling_group_name(group.as_str())
-            .capacity_rebalance(false)
-            .send()
-            .await
-            .map_err(|e| fault(Call::UpdateAutoScalingGroup, region, e))?;
+            .capacity_rebalance(false);
+        self.turn(region, Call::UpdateAutoScalingGroup)
+            .once(request.send())
+            .await?;
         Ok(())
     }
 }

@@ -1,12 +1,10 @@
 //! The calls that change something: one attempt each.
 //!
-//! Called by `sdk` only. The client given here never retries.
+//! Called by `sdk` only.
 
-use aws_sdk_autoscaling::Client;
 use aws_sdk_autoscaling::types::{RetryStrategy, Tag};
 
-use super::convert;
-use super::fault::fault;
+use super::{SdkAws, convert};
 use crate::{
     AwsError, Call, FailureKind, GroupName, InstanceId, LaunchAsk, LaunchPlace, LaunchReply, Region,
 };
@@ -18,7 +16,7 @@ const PROTECT_AT_ONCE: usize = 50;
 const LAUNCH: &str = "Launch";
 
 pub(super) async fn launch(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     ask: &LaunchAsk,
 ) -> Result<LaunchReply, AwsError> {
@@ -37,7 +35,9 @@ pub(super) async fn launch(
             false,
         ));
     }
-    let request = client
+    let clients = aws.clients(region).await;
+    let request = clients
+        .autoscaling
         .launch_instances()
         .auto_scaling_group_name(ask.group.as_str())
         .requested_capacity(int(call, region, ask.count)?)
@@ -48,94 +48,101 @@ pub(super) async fn launch(
         Some(LaunchPlace::Subnet(subnet)) => request.subnet_ids(subnet),
         None => request,
     };
-    let reply = request.send().await.map_err(|e| fault(call, region, e))?;
+    let reply = aws.turn(region, call).once(request.send()).await?;
     Ok(convert::launch_reply(reply))
 }
 
 pub(super) async fn desired(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     group: &GroupName,
     desired: u32,
 ) -> Result<(), AwsError> {
     let call = Call::SetDesiredCapacity;
-    client
+    let clients = aws.clients(region).await;
+    let request = clients
+        .autoscaling
         .set_desired_capacity()
         .auto_scaling_group_name(group.as_str())
         .desired_capacity(int(call, region, desired)?)
-        .honor_cooldown(false)
-        .send()
-        .await
-        .map_err(|e| fault(call, region, e))?;
+        .honor_cooldown(false);
+    aws.turn(region, call).once(request.send()).await?;
     Ok(())
 }
 
 pub(super) async fn terminate(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     instance: &InstanceId,
 ) -> Result<(), AwsError> {
-    client
+    let clients = aws.clients(region).await;
+    let request = clients
+        .autoscaling
         .terminate_instance_in_auto_scaling_group()
         .instance_id(instance.as_str())
-        .should_decrement_desired_capacity(true)
-        .send()
-        .await
-        .map_err(|e| fault(Call::TerminateInstanceInAutoScalingGroup, region, e))?;
+        .should_decrement_desired_capacity(true);
+    aws.turn(region, Call::TerminateInstanceInAutoScalingGroup)
+        .once(request.send())
+        .await?;
     Ok(())
 }
 
 pub(super) async fn protect(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     group: &GroupName,
     instances: &[InstanceId],
 ) -> Result<(), AwsError> {
+    let clients = aws.clients(region).await;
+    let mut turn = aws.turn(region, Call::SetInstanceProtection);
     for some in instances.chunks(PROTECT_AT_ONCE) {
-        client
+        let request = clients
+            .autoscaling
             .set_instance_protection()
             .auto_scaling_group_name(group.as_str())
             .set_instance_ids(Some(some.iter().map(|i| i.as_str().to_owned()).collect()))
-            .protected_from_scale_in(true)
-            .send()
-            .await
-            .map_err(|e| fault(Call::SetInstanceProtection, region, e))?;
+            .protected_from_scale_in(true);
+        turn.once(request.send()).await?;
     }
     Ok(())
 }
 
 pub(super) async fn suspend(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     group: &GroupName,
 ) -> Result<(), AwsError> {
-    client
+    let clients = aws.clients(region).await;
+    let request = clients
+        .autoscaling
         .suspend_processes()
         .auto_scaling_group_name(group.as_str())
-        .scaling_processes(LAUNCH)
-        .send()
-        .await
-        .map_err(|e| fault(Call::SuspendProcesses, region, e))?;
+        .scaling_processes(LAUNCH);
+    aws.turn(region, Call::SuspendProcesses)
+        .once(request.send())
+        .await?;
     Ok(())
 }
 
 pub(super) async fn resume(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     group: &GroupName,
 ) -> Result<(), AwsError> {
-    client
+    let clients = aws.clients(region).await;
+    let request = clients
+        .autoscaling
         .resume_processes()
         .auto_scaling_group_name(group.as_str())
-        .scaling_processes(LAUNCH)
-        .send()
-        .await
-        .map_err(|e| fault(Call::ResumeProcesses, region, e))?;
+        .scaling_processes(LAUNCH);
+    aws.turn(region, Call::ResumeProcesses)
+        .once(request.send())
+        .await?;
     Ok(())
 }
 
 pub(super) async fn tag(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     group: &GroupName,
     key: &str,
@@ -148,12 +155,11 @@ pub(super) async fn tag(
         .value(value)
         .propagate_at_launch(false)
         .build();
-    client
-        .create_or_update_tags()
-        .tags(tag)
-        .send()
-        .await
-        .map_err(|e| fault(Call::CreateOrUpdateTags, region, e))?;
+    let clients = aws.clients(region).await;
+    let request = clients.autoscaling.create_or_update_tags().tags(tag);
+    aws.turn(region, Call::CreateOrUpdateTags)
+        .once(request.send())
+        .await?;
     Ok(())
 }
 

@@ -1,14 +1,13 @@
 //! The calls that only read, with their paging.
 //!
-//! Called by `sdk` only. The client given here may retry.
+//! Called by `sdk` only. What may pass by itself is asked again.
 
 use std::collections::BTreeMap;
 
-use aws_sdk_autoscaling::Client;
 use aws_sdk_ec2::types::{Filter, InstanceType};
 
-use super::fault::{fault, incomplete};
-use super::{convert, convert_ec2, convert_group};
+use super::turn::each_page;
+use super::{SdkAws, convert, convert_ec2, convert_group};
 use crate::{
     Activities, AwsError, Call, FailureKind, Group, GroupName, Instance, InstanceId,
     InstanceTypeFacts, Region, TemplateFacts, TemplateRef,
@@ -26,56 +25,55 @@ const FILTER_VALUES: usize = 200;
 const TYPES_AT_ONCE: usize = 100;
 
 pub(super) async fn groups(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     names: &[GroupName],
 ) -> Result<BTreeMap<GroupName, Group>, AwsError> {
-    let call = Call::DescribeAutoScalingGroups;
+    let clients = aws.clients(region).await;
+    let mut turn = aws.turn(region, Call::DescribeAutoScalingGroups);
     let mut found = BTreeMap::new();
     // An empty list of names would describe every group of the region.
     for some in names.chunks(NAMES_AT_ONCE) {
-        let mut pages = client
+        let request = clients
+            .autoscaling
             .describe_auto_scaling_groups()
             .set_auto_scaling_group_names(Some(
                 some.iter().map(|n| n.as_str().to_owned()).collect(),
             ))
-            .max_records(PAGE)
-            .into_paginator()
-            .send();
-        while let Some(page) = pages.next().await {
+            .max_records(PAGE);
+        each_page!(turn, request, page => {
             for raw in page
-                .map_err(|e| fault(call, region, e))?
                 .auto_scaling_groups
                 .unwrap_or_default()
             {
                 let group = convert_group::group(raw)
-                    .map_err(|e| incomplete(call, region, e.to_string()))?;
+                    .map_err(|e| turn.lacks(e))?;
                 found.insert(group.name.clone(), group);
             }
-        }
+        });
     }
     Ok(found)
 }
 
 pub(super) async fn activities(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     group: &GroupName,
     since_unix_ms: i64,
 ) -> Result<Activities, AwsError> {
+    let clients = aws.clients(region).await;
+    let mut turn = aws.turn(region, Call::DescribeScalingActivities);
     let mut found = Activities {
         items: Vec::new(),
         complete: true,
     };
-    let mut pages = client
+    let request = clients
+        .autoscaling
         .describe_scaling_activities()
         .auto_scaling_group_name(group.as_str())
-        .max_records(PAGE)
-        .into_paginator()
-        .send();
+        .max_records(PAGE);
     let mut read = 0;
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|e| fault(Call::DescribeScalingActivities, region, e))?;
+    each_page!(turn, request, page => {
         let more = page.next_token.is_some();
         for raw in page.activities.unwrap_or_default() {
             let activity = convert::activity(raw);
@@ -92,16 +90,17 @@ pub(super) async fn activities(
             found.complete = false;
             break;
         }
-    }
+    });
     Ok(found)
 }
 
 pub(super) async fn instances(
-    client: &aws_sdk_ec2::Client,
+    aws: &SdkAws,
     region: &Region,
     instances: &[InstanceId],
 ) -> Result<BTreeMap<InstanceId, Instance>, AwsError> {
-    let call = Call::DescribeInstances;
+    let clients = aws.clients(region).await;
+    let mut turn = aws.turn(region, Call::DescribeInstances);
     let mut found = BTreeMap::new();
     // A filter and not the list of ids: one id that AWS does not know yet would fail the whole call.
     for some in instances.chunks(FILTER_VALUES) {
@@ -109,68 +108,66 @@ pub(super) async fn instances(
             .name("instance-id")
             .set_values(Some(some.iter().map(|i| i.as_str().to_owned()).collect()))
             .build();
-        let mut pages = client
+        let request = clients
+            .ec2
             .describe_instances()
             .filters(filter)
-            .max_results(1000)
-            .into_paginator()
-            .send();
-        while let Some(page) = pages.next().await {
+            .max_results(1000);
+        each_page!(turn, request, page => {
             for reservation in page
-                .map_err(|e| fault(call, region, e))?
                 .reservations
                 .unwrap_or_default()
             {
                 for raw in reservation.instances.unwrap_or_default() {
                     let instance = convert_ec2::instance(raw)
-                        .map_err(|e| incomplete(call, region, e.to_string()))?;
+                        .map_err(|e| turn.lacks(e))?;
                     found.insert(instance.id.clone(), instance);
                 }
             }
-        }
+        });
     }
     Ok(found)
 }
 
 pub(super) async fn instance_types(
-    client: &aws_sdk_ec2::Client,
+    aws: &SdkAws,
     region: &Region,
     types: &[String],
 ) -> Result<BTreeMap<String, InstanceTypeFacts>, AwsError> {
-    let call = Call::DescribeInstanceTypes;
+    let clients = aws.clients(region).await;
+    let mut turn = aws.turn(region, Call::DescribeInstanceTypes);
     let mut found = BTreeMap::new();
     for some in types.chunks(TYPES_AT_ONCE) {
-        let mut pages = client
+        let request = clients
+            .ec2
             .describe_instance_types()
             .set_instance_types(Some(
                 some.iter()
                     .map(|t| InstanceType::from(t.as_str()))
                     .collect(),
-            ))
-            .into_paginator()
-            .send();
-        while let Some(page) = pages.next().await {
+            ));
+        each_page!(turn, request, page => {
             for raw in page
-                .map_err(|e| fault(call, region, e))?
                 .instance_types
                 .unwrap_or_default()
             {
                 let facts = convert_ec2::instance_type(raw)
-                    .map_err(|e| incomplete(call, region, e.to_string()))?;
+                    .map_err(|e| turn.lacks(e))?;
                 found.insert(facts.name.clone(), facts);
             }
-        }
+        });
     }
     Ok(found)
 }
 
 pub(super) async fn template(
-    client: &aws_sdk_ec2::Client,
+    aws: &SdkAws,
     region: &Region,
     template: &TemplateRef,
 ) -> Result<Option<TemplateFacts>, AwsError> {
     let call = Call::DescribeLaunchTemplateVersions;
-    let request = client.describe_launch_template_versions().versions(
+    let clients = aws.clients(region).await;
+    let request = clients.ec2.describe_launch_template_versions().versions(
         template
             .version
             .clone()
@@ -191,7 +188,8 @@ pub(super) async fn template(
             ));
         }
     };
-    let reply = request.send().await.map_err(|e| fault(call, region, e))?;
+    let mut turn = aws.turn(region, call);
+    let reply = turn.read(|| request.clone().send()).await?;
     Ok(reply
         .launch_template_versions
         .unwrap_or_default()

@@ -4,50 +4,55 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_iam::Client;
 use aws_sdk_iam::types::{
     ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType as Decision,
 };
 
-use crate::sdk::fault::{fault, incomplete};
+use crate::sdk::SdkAws;
+use crate::sdk::turn::{Turn, next};
 use crate::{AwsError, Call, Permission, PolicyQuestion, Region};
 
 pub(super) async fn simulate(
-    client: &Client,
+    aws: &SdkAws,
     region: &Region,
     caller: &str,
     question: &PolicyQuestion,
 ) -> Result<BTreeMap<String, Permission>, AwsError> {
+    // One turn for all: what follows the first question is paid for like it.
+    let mut turn = aws.turn(region, Call::SimulatePrincipalPolicy);
     let Some(assumed) = AssumedRole::parse(caller) else {
-        return ask(client, region, caller, question).await;
+        return ask(aws, &mut turn, caller, question).await;
     };
     // A session is no principal that can be simulated: its role is. The session's ARN leaves out the role's path.
-    match ask(client, region, &assumed.role_arn(), question).await {
+    match ask(aws, &mut turn, &assumed.role_arn(), question).await {
         Err(e) if e.code.as_deref() == Some("NoSuchEntity") => {
-            let arn = role_arn(client, region, &assumed.role).await?;
-            ask(client, region, &arn, question).await
+            let arn = role_arn(aws, &turn, &assumed.role).await?;
+            ask(aws, &mut turn, &arn, question).await
         }
         done => done,
     }
 }
 
 async fn ask(
-    client: &Client,
-    region: &Region,
+    aws: &SdkAws,
+    turn: &mut Turn<'_>,
     principal: &str,
     question: &PolicyQuestion,
 ) -> Result<BTreeMap<String, Permission>, AwsError> {
-    let mut pages = client
+    let clients = aws.clients(turn.region).await;
+    let request = clients
+        .iam
         .simulate_principal_policy()
         .policy_source_arn(principal)
         .set_action_names(Some(question.actions.clone()))
         .set_resource_arns(Some(question.resources.clone()).filter(|r| !r.is_empty()))
-        .set_context_entries(Some(context(question)).filter(|c| !c.is_empty()))
-        .into_paginator()
-        .send();
+        .set_context_entries(Some(context(question)).filter(|c| !c.is_empty()));
     let mut found = BTreeMap::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|e| fault(Call::SimulatePrincipalPolicy, region, e))?;
+    let mut marker = None;
+    loop {
+        let page = turn
+            .read(|| request.clone().set_marker(marker.clone()).send())
+            .await?;
         for result in page.evaluation_results.unwrap_or_default() {
             let permission = match result.eval_decision {
                 Decision::Allowed => Permission::Allowed,
@@ -56,8 +61,11 @@ async fn ask(
             };
             found.insert(result.eval_action_name, permission);
         }
+        marker = next(page.marker.filter(|_| page.is_truncated), marker.as_ref());
+        if marker.is_none() {
+            return Ok(found);
+        }
     }
-    Ok(found)
 }
 
 fn context(question: &PolicyQuestion) -> Vec<ContextEntry> {
@@ -77,17 +85,16 @@ fn context(question: &PolicyQuestion) -> Vec<ContextEntry> {
 }
 
 /// The role's ARN with its path.
-async fn role_arn(client: &Client, region: &Region, name: &str) -> Result<String, AwsError> {
-    let call = Call::GetRole;
-    let reply = client
-        .get_role()
-        .role_name(name)
-        .send()
-        .await
-        .map_err(|e| fault(call, region, e))?;
+async fn role_arn(aws: &SdkAws, asked: &Turn<'_>, name: &str) -> Result<String, AwsError> {
+    let clients = aws.clients(asked.region).await;
+    let request = clients.iam.get_role().role_name(name);
+    let mut turn = aws.turn(asked.region, Call::GetRole);
+    // Not the first request of what was asked: it pays for itself.
+    turn.sent = asked.sent;
+    let reply = turn.read(|| request.clone().send()).await?;
     let role = reply
         .role
-        .ok_or_else(|| incomplete(call, region, "an answer without the role".to_owned()))?;
+        .ok_or_else(|| turn.lacks("an answer without the role"))?;
     Ok(role.arn)
 }
 
