@@ -188,7 +188,8 @@ impl AwsSurvey for SdkAws {
             .launch_template(spec.build())
             .min_count(1)
             .max_count(1);
-        let error = match turn.read(|| request.clone().send()).await {
+        // Once: to EC2 even the good answer is an error.
+        let error = match turn.once(request.send()).await {
             Ok(_) => return Ok(DryRun::Allowed),
             Err(error) => error,
         };
