@@ -2,6 +2,7 @@
 //! over `drover_proto` only, never to control, adapters or the store; `plan --from` alone asks the planner itself,
 //! and `simulate` the simulator.
 
+pub mod api_calls;
 pub mod approve;
 pub mod audit;
 pub mod backup;
@@ -100,6 +101,8 @@ pub enum Verb {
     /// Who changed what.
     #[command(subcommand)]
     Audit(audit::Verb),
+    /// What was asked of AWS, and the limits that are kept to.
+    ApiCalls,
     /// Save the store and the CA key, sealed, while the coordinator runs.
     Backup(backup::BackupArgs),
     /// Which coordinator is spoken to, and as whom.
@@ -160,6 +163,7 @@ async fn dispatch(
         Verb::Tokens(verb) => tokens::run(globals, out, verb).await,
         Verb::Certificates(verb) => certificates::run(globals, out, verb).await,
         Verb::Audit(verb) => audit::run(globals, out, verb).await,
+        Verb::ApiCalls => api_calls::run(globals, out).await,
         Verb::Backup(args) => backup::run(globals, args).await,
         Verb::Context(verb) => contexts::run(globals, out, verb),
         Verb::Completions(args) => completions::run(&args, root()),

@@ -4,6 +4,7 @@
 //! else: everybody gets the plain structs of here. `coordinator/drover.example.toml` is the contract for the keys.
 
 mod aws;
+mod budget;
 pub mod disruption;
 pub mod enrolment;
 pub mod live;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use aws::{Aws, Discover};
+pub use budget::AwsBudget;
 pub use disruption::{DisruptionBudget, Window};
 pub use enrolment::Enrolment;
 pub use pools::{

@@ -2,6 +2,7 @@
 //! simulator and the tests differ only in what they pass.
 
 pub mod actuate;
+pub mod calls;
 pub mod clock;
 pub mod demand;
 pub mod link;

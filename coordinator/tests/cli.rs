@@ -134,6 +134,7 @@ fn json_names_are_stable() {
             "tokens create --pool rack --uses 15 -o json",
         ),
         ("audit", "audit list -o json"),
+        ("api_calls", "api-calls -o json"),
         ("approvals", "approve --list -o json"),
         ("freezes", "freeze -o json --reason maintenance"),
         ("explain", "explain titan-01 -o json"),
@@ -179,6 +180,8 @@ fn tables_read_like_kubectls() {
         ("status", "status"),
         ("tokens", "tokens list"),
         ("audit", "audit list"),
+        ("api_calls", "api-calls"),
+        ("api_calls_wide", "api-calls -o wide"),
         ("approvals", "approve --list"),
         ("explain", "explain titan-01"),
     ] {

@@ -193,6 +193,7 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
     let gate = Gate::new(base.store.clone(), base.clock.clone());
     let tokens = TokenDesk::new(base.journal.clone(), base.ca.clone(), base.clock.clone());
     let agents = base.agents(control.settings(), control.views());
+    let calls = kept.calls();
     let reload = Reload {
         path: path.to_owned(),
         running: base.config.clone(),
@@ -207,7 +208,8 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
         identities,
         state_dir.clone(),
         base.clock.clone(),
-    );
+    )
+    .with_calls(calls);
 
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;

@@ -6,7 +6,7 @@
 
 use super::pools::{PoolTerms, terms};
 use super::reader::Section;
-use super::{DAY, SECOND, millis, regions, url};
+use super::{AwsBudget, DAY, SECOND, budget, millis, regions, url};
 use drover_core::model::{Millis, SiteId};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 pub struct Aws {
     /// Instead of the public endpoints.
     pub endpoint: Option<String>,
+    /// How much is asked.
+    pub budget: AwsBudget,
     /// Where groups with the ownership tag become pools.
     pub discover: Vec<Discover>,
     /// How old what was found there may become.
@@ -25,6 +27,7 @@ impl Default for Aws {
     fn default() -> Self {
         Self {
             endpoint: None,
+            budget: AwsBudget::default(),
             discover: Vec::new(),
             discover_every: Millis::minutes(5),
         }
@@ -49,6 +52,7 @@ pub struct Discover {
 pub(super) fn read(section: &Section<'_>) -> Aws {
     let default = Aws::default();
     let endpoint = section.parsed("endpoint", "http://127.0.0.1:5000", url);
+    let budget = budget::read(section);
     let every = section.duration("discover_every", SECOND..=DAY, "5m");
     let mut seen = BTreeMap::new();
     let discover = section
@@ -63,6 +67,7 @@ pub(super) fn read(section: &Section<'_>) -> Aws {
     section.finish();
     Aws {
         endpoint,
+        budget,
         discover,
         discover_every: every.map_or(default.discover_every, millis),
     }

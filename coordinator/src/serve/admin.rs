@@ -8,11 +8,12 @@ mod refusal;
 mod shown;
 
 use super::auth::Caller;
-use super::convert::{pools, records, requests};
+use super::convert::{calls, pools, records, requests};
 use super::identities::IdentityDesk;
 use super::tokens::TokenDesk;
 use crate::control::commands::{Commands, LimitsWish};
 use crate::control::view::NodeView;
+use crate::ports::calls::CallCounts;
 use crate::ports::clock::Clock;
 use drover_core::model::Millis;
 use drover_core::planner;
@@ -40,6 +41,7 @@ pub struct Admin {
     identities: IdentityDesk,
     state_dir: PathBuf,
     clock: Arc<dyn Clock>,
+    calls: Option<Arc<dyn CallCounts>>,
 }
 
 impl Admin {
@@ -58,7 +60,15 @@ impl Admin {
             identities,
             state_dir,
             clock,
+            calls: None,
         }
+    }
+
+    /// Tells what is asked of a cloud's API as well.
+    #[must_use]
+    pub fn with_calls(mut self, calls: Arc<dyn CallCounts>) -> Self {
+        self.calls = Some(calls);
+        self
     }
 
     /// For [`super::run`].
@@ -433,5 +443,14 @@ impl AdminService for Admin {
         let entries = found.map_err(|error| refuse(error.into()))?;
         let entries = entries.into_iter().map(records::audit).collect();
         Ok(Response::new(v1::ListAuditReply { entries }))
+    }
+
+    async fn list_api_calls(
+        &self,
+        _: Request<v1::ListApiCallsRequest>,
+    ) -> Answer<v1::ListApiCallsReply> {
+        let counts = self.calls.as_ref().map(|told| told.calls());
+        let calls = counts.into_iter().flatten().map(calls::calls).collect();
+        Ok(Response::new(v1::ListApiCallsReply { calls }))
     }
 }

@@ -84,7 +84,9 @@ fn needs(path: &str) -> Option<Needs> {
 fn verb(method: &str) -> Option<Verb> {
     Some(match method {
         "Status" | "ListNodes" | "GetNode" | "ListPools" | "GetPool" | "ListRequests"
-        | "GetRequest" | "ListDemand" | "Plan" | "Explain" | "Events" => Verb::Look,
+        | "GetRequest" | "ListDemand" | "Plan" | "Explain" | "Events" | "ListApiCalls" => {
+            Verb::Look
+        }
         "CordonNode" | "UncordonNode" | "DrainNode" | "CancelDrain" => Verb::ChangeNode,
         "CreateRequest" | "ExtendRequest" | "CancelRequest" => Verb::ChangeRequest,
         "PausePool" | "ResumePool" => Verb::PausePool,

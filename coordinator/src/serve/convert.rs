@@ -1,6 +1,7 @@
 //! Where wire types stop: each field from outside is checked here, and an error names it.
 
 pub mod agents;
+pub mod calls;
 pub mod limits;
 pub mod nodes;
 mod places;

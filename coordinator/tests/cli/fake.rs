@@ -22,6 +22,7 @@ pub struct Script {
     pub status: StatusReply,
     pub tokens: Vec<Token>,
     pub audit: Vec<AuditEntry>,
+    pub api_calls: Vec<ApiCalls>,
     pub freezes: Vec<FreezeInfo>,
     pub backup: Vec<Vec<u8>>,
     /// Refuses everything that changes something.
@@ -284,6 +285,16 @@ impl AdminService for Fake {
         self.tell(ask, |s, _| {
             Ok(ListAuditReply {
                 entries: s.audit.clone(),
+            })
+        })
+    }
+    async fn list_api_calls(
+        &self,
+        ask: Ask<ListApiCallsRequest>,
+    ) -> Result<Response<ListApiCallsReply>, Status> {
+        self.tell(ask, |s, _| {
+            Ok(ListApiCallsReply {
+                calls: s.api_calls.clone(),
             })
         })
     }

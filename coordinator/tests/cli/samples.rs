@@ -83,6 +83,47 @@ pub fn script(now: u64) -> Script {
             subject: "n1".to_owned(),
             detail: "policy wait".to_owned(),
         }],
+        api_calls: vec![
+            ApiCalls {
+                region: "us-east-1".to_owned(),
+                api: "autoscaling".to_owned(),
+                call: "DescribeAutoScalingGroups".to_owned(),
+                sent: 1_200,
+                failed: vec![
+                    FailedApiCalls {
+                        kind: "throttled".to_owned(),
+                        count: 3,
+                    },
+                    FailedApiCalls {
+                        kind: "transient".to_owned(),
+                        count: 1,
+                    },
+                ],
+                throttled: 3,
+                not_sent: 2,
+                waited_ms: 61_250,
+                repetitions: 4,
+                last_minute: 24,
+                bucket: Some(ApiBucket {
+                    name: "autoscaling reads".to_owned(),
+                    burst: 40,
+                    per_minute: 600,
+                    per_minute_now: 300,
+                    left: 12,
+                    assumed: true,
+                }),
+                ..Default::default()
+            },
+            ApiCalls {
+                region: "eu-west-1".to_owned(),
+                role: "arn:aws:iam::123456789012:role/drover".to_owned(),
+                api: "sqs".to_owned(),
+                call: "ReceiveMessage".to_owned(),
+                sent: 3,
+                last_minute: 3,
+                ..Default::default()
+            },
+        ],
         freezes: vec![FreezeInfo {
             pool: String::new(),
             by: "admin/me".to_owned(),

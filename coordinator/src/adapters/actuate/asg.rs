@@ -20,6 +20,7 @@ use crate::ports::actuate::{
 use crate::ports::clock::Clock;
 
 mod beside;
+pub mod calls;
 mod catalogue;
 mod convert;
 mod doctor;

@@ -1,13 +1,16 @@
 //! One actuator per kind of pool in the config.
 
+use crate::adapters::actuate::asg::calls::{BudgetCalls, budget_settings};
 use crate::adapters::actuate::sim::SimCloud;
 use crate::adapters::actuate::static_hosts::StaticHosts;
 use crate::adapters::cloud::{Engine, load_world};
 use crate::config::Config;
 use crate::ports::actuate::Actuator;
+use crate::ports::calls::CallCounts;
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
 use anyhow::{Context as _, Result, bail};
+use drover_aws::{Budget, BudgetSettings, TokioClock};
 use drover_core::model::PoolKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,13 +19,35 @@ use std::sync::Arc;
 const SEED: u64 = 1;
 
 /// What outlives a reload of the config.
-#[derive(Default)]
 pub(super) struct Kept {
+    /// Buckets and counts of calls to AWS.
+    budget: Arc<Budget>,
     /// The embedded cloud, and the file it was made from: it is not made anew under its instances.
     world: Option<(PathBuf, Arc<Engine>)>,
     /// Calls at work on groups, and what was last wanted of them.
     #[cfg(feature = "aws")]
     groups: crate::adapters::actuate::asg::Memories,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            budget: Arc::new(Budget::new(
+                BudgetSettings::default(),
+                Arc::new(TokioClock::start()),
+            )),
+            world: None,
+            #[cfg(feature = "aws")]
+            groups: Default::default(),
+        }
+    }
+}
+
+impl Kept {
+    /// What is asked of AWS, in numbers.
+    pub(super) fn calls(&self) -> Arc<dyn CallCounts> {
+        Arc::new(BudgetCalls(self.budget.clone()))
+    }
 }
 
 /// All that the config needs.
@@ -35,6 +60,7 @@ pub(super) async fn all(
     clock: &Arc<dyn Clock>,
     kept: &mut Kept,
 ) -> Result<Vec<Arc<dyn Actuator>>> {
+    kept.budget.set(budget_settings(&config.aws.budget));
     let has = |kind| config.pools.iter().any(|pool| pool.kind() == kind);
     let mut actuators: Vec<Arc<dyn Actuator>> = Vec::new();
     if has(PoolKind::Static) {
@@ -80,7 +106,7 @@ async fn asg(
     kept: &mut Kept,
 ) -> Result<Arc<dyn Actuator>> {
     use crate::adapters::actuate::asg::{AsgActuator, AsgPool, Owner};
-    use drover_aws::{Endpoints, SdkAws, SdkSettings};
+    use drover_aws::{Budgeted, Endpoints, SdkAws, SdkSettings};
     let pools: Vec<AsgPool> = config.pools.iter().filter_map(AsgPool::of).collect();
     let Some(home) = pools.first().map(|pool| pool.region.clone()) else {
         bail!("no pool of kind asg");
@@ -90,7 +116,8 @@ async fn asg(
         default: config.aws.endpoint.clone(),
         ..Endpoints::default()
     };
-    let api = SdkAws::new(settings).await;
+    let sdk = SdkAws::new(settings).await.with_toll(kept.budget.clone());
+    let api = Budgeted::new(sdk, kept.budget.clone());
     let owner = Owner::new(store.store_id(), store.fence().0)?;
     let adapter = AsgActuator::new(api, owner, pools, clock.clone());
     Ok(Arc::new(adapter.with_memories(&mut kept.groups)))

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drover_aws::{Activities, AwsApi, Group, Region};
+use drover_aws::{Activities, AwsApi, Group, Region, within};
 use drover_core::model::{FailureKind, Millis, PoolId};
 use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
@@ -59,7 +59,9 @@ impl<A: AwsApi> AsgActuator<A> {
         pools: Vec<&AsgPool>,
     ) -> Vec<(PoolId, Outcome)> {
         let ids: Vec<PoolId> = pools.iter().map(|p| p.pool.clone()).collect();
-        match tokio::time::timeout(self.read_deadline, self.read_region(&region, pools)).await {
+        // A call that gets no token in half of the time is left out of this reading: the rest must not be lost for it.
+        let read = within(self.read_deadline / 2, self.read_region(&region, pools));
+        match tokio::time::timeout(self.read_deadline, read).await {
             Ok(read) => read,
             Err(_) => {
                 let text = format!(
