@@ -127,7 +127,6 @@ impl PoolReading {
             failures: Vec::new(),
             unfilled: 0,
             withdrawing: false,
-            dead: Vec::new(),
             read_at,
         }
     }
