@@ -10,7 +10,7 @@ use super::cycle::{Control, CycleError, Round};
 use super::drains::SAYS;
 use super::events::Happening;
 use super::fleet::{Evidence, busy};
-use super::orders::{self, DROVER};
+use super::orders::{self, DROVER, OWN_DRAIN};
 use super::requests::assigned;
 use super::tx::Tx;
 use crate::ports::actuate::InstanceState;
@@ -205,7 +205,7 @@ impl Control {
             ),
         };
         let drain = DrainRecord {
-            id: DrainId(format!("drain-{:016x}", self.chance.next())),
+            id: DrainId(format!("{OWN_DRAIN}{:016x}", self.chance.next())),
             node: id.clone(),
             policy,
             by: DROVER.to_owned(),

@@ -5,7 +5,7 @@
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::fleet::FleetNode;
-use super::orders::{self, DROVER};
+use super::orders::{self, DROVER, OWN_DRAIN};
 use super::tx::Tx;
 use crate::ports::link::AgentNotice;
 use crate::records::{DrainPolicy, DrainRecord, DrainStep, Then};
@@ -33,7 +33,7 @@ impl Control {
                 let deadline = UnixMs(notice.deadline_unix_ms.saturating_sub(MARGIN.0));
                 let pool = node.pool.as_ref().and_then(|pool| self.config.pool(pool));
                 let drain = DrainRecord {
-                    id: DrainId(format!("drain-{:016x}", self.chance.next())),
+                    id: DrainId(format!("{OWN_DRAIN}{:016x}", self.chance.next())),
                     node: id.clone(),
                     policy: DrainPolicy::Force,
                     by: DROVER.to_owned(),

@@ -98,6 +98,66 @@ pub fn restored(
 /// Name under which Drover itself acts.
 pub const DROVER: &str = "drover";
 
+/// Ids of Drover's own drains begin so: a node that obeys one says whose it is, also to a store that has lost it.
+pub const OWN_DRAIN: &str = "own-";
+
+/// Whose a found order is when that cannot be told: a person's, to be safe (I7).
+pub const SOMEBODY: &str = "somebody";
+
+/// The order that a node obeys, as it says in Hello.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Obeyed<'a> {
+    /// Epoch and generation.
+    pub number: (u64, u64),
+    /// What it does.
+    pub desired: DesiredState,
+    /// Id and reason of its drain.
+    pub drain: Option<(&'a str, &'a str)>,
+}
+
+/// What becomes of a node's order when it says Hello.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Met {
+    /// The store's stands, or there is none.
+    Stands,
+    /// The store's, in an epoch above all that the node has seen (I10).
+    Raised(OrderRecord),
+    /// The node keeps work off by an order newer than any that this store knows: the store is restored or another.
+    /// Work stays off, and only what is certainly Drover's own is Drover's to undo (I7).
+    Found(OrderRecord),
+}
+
+/// Meets a node that says Hello.
+#[must_use]
+pub fn met(held: Option<&OrderRecord>, highest_epoch: u64, obeyed: Option<&Obeyed<'_>>) -> Met {
+    let newer = obeyed.filter(|obeyed| {
+        let known = held.map(|held| (held.epoch, held.generation));
+        obeyed.desired != DesiredState::Active && known.is_none_or(|known| known < obeyed.number)
+    });
+    if let Some(obeyed) = newer {
+        let highest = highest_epoch.max(obeyed.number.0);
+        let (by, why) = match obeyed.drain {
+            Some((id, why)) if id.starts_with(OWN_DRAIN) => (DROVER, why),
+            Some((_, why)) => (SOMEBODY, why),
+            None => (SOMEBODY, ""),
+        };
+        let lost = "ordered before this store was restored";
+        let reason = if why.is_empty() {
+            lost.to_owned()
+        } else {
+            format!("{why}: {lost}")
+        };
+        return Met::Found(cordoned(None, highest, by, &reason));
+    }
+    match held {
+        Some(held) if held.epoch <= highest_epoch => Met::Raised(OrderRecord {
+            epoch: highest_epoch + 1,
+            ..held.clone()
+        }),
+        _ => Met::Stands,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,5 +190,55 @@ mod tests {
             restored(Some(&now), 0, None, "").desired,
             DesiredState::Active
         );
+    }
+    fn obeyed<'a>(desired: DesiredState, drain: Option<(&'a str, &'a str)>) -> Obeyed<'a> {
+        Obeyed {
+            number: (3, 2),
+            desired,
+            drain,
+        }
+    }
+
+    #[test]
+    fn i10_fenced_hello_raises_the_epoch_of_what_the_store_knows() {
+        let ours = cordoned(None, 2, "admin/ada", "broken fan");
+        assert_eq!(met(None, 3, None), Met::Stands);
+        assert_eq!(met(Some(&ours), 2, None), Met::Stands, "epoch 3 is above 2");
+        let raised = OrderRecord {
+            epoch: 4,
+            ..ours.clone()
+        };
+        assert_eq!(met(Some(&ours), 3, None), Met::Raised(raised.clone()));
+        // The node takes work, or does what the store knows: the store's order stands.
+        let active = obeyed(DesiredState::Active, None);
+        assert_eq!(met(Some(&ours), 3, Some(&active)), Met::Raised(raised));
+        let same = Obeyed {
+            number: (3, 1),
+            ..obeyed(DesiredState::Cordoned, None)
+        };
+        assert!(matches!(met(Some(&ours), 3, Some(&same)), Met::Raised(_)));
+    }
+
+    #[test]
+    fn i7_undo_only_own_a_cordon_that_the_store_has_lost_stays_whose_it_was() {
+        let old = active(None, 2, "");
+        let found = |drain, desired| match met(Some(&old), 3, Some(&obeyed(desired, drain))) {
+            Met::Found(order) => order,
+            other => panic!("{other:?}"),
+        };
+        let cordon = found(None, DesiredState::Cordoned);
+        assert_eq!((cordon.epoch, cordon.generation), (4, 1));
+        assert_eq!(cordon.desired, DesiredState::Cordoned);
+        assert_eq!(cordon.by, SOMEBODY);
+        let theirs = found(Some(("drain-1", "fan")), DesiredState::Draining);
+        assert_eq!(theirs.desired, DesiredState::Cordoned, "nothing is evicted");
+        assert_eq!(
+            (theirs.by.as_str(), theirs.reason.as_str()),
+            (SOMEBODY, "fan: ordered before this store was restored")
+        );
+        let own = found(Some(("own-1", "idle")), DesiredState::Draining);
+        assert_eq!(own.by, DROVER);
+        let fresh = met(None, 3, Some(&obeyed(DesiredState::Cordoned, None)));
+        assert!(matches!(fresh, Met::Found(_)), "a store that is empty");
     }
 }

@@ -3,6 +3,7 @@
 
 mod enrol;
 mod instances;
+mod meet;
 mod place;
 mod renew;
 #[cfg(test)]

@@ -265,6 +265,8 @@ impl Engine {
         self.control = mind.control;
         self.commands = mind.commands;
         self.store = mind.store;
+        let mut stage = self.stage.lock();
+        stage.greeting = stage.agents.values().copied().collect();
     }
 
     /// The coordinator has died and starts again. Agents whose record is lost enrol anew.
@@ -326,13 +328,16 @@ impl Engine {
     /// Cycles until nothing changes any more at this moment.
     async fn settle(&mut self) -> Result<(), SimError> {
         for _ in 0..IN_A_ROW {
-            self.awaited = "the enrolment of agents";
-            let enrolled = Stage::enrol(&self.stage, self.store.as_ref() as &dyn Store);
-            let Some(enrolled) = self.death.or(enrolled).await else {
+            self.awaited = "agents that come";
+            let met = async {
+                Stage::enrol(&self.stage, self.store.as_ref() as &dyn Store).await?;
+                Stage::greet(&self.stage, self.store.as_ref() as &dyn Store).await
+            };
+            let Some(met) = self.death.or(met).await else {
                 self.died().await?;
                 continue;
             };
-            enrolled?;
+            met?;
             let before = self.stage.lock().version;
             self.awaited = "the end of a cycle";
             let Some(again) = self.death.or(self.control.cycle()).await else {

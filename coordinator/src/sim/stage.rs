@@ -4,6 +4,7 @@
 //! Changed by the ports, by the placers and by the engine as time passes. Deterministic; knows no clock but `now`.
 
 mod held;
+mod hello;
 pub(super) mod jobs;
 pub(super) mod mishaps;
 pub(super) mod node;
@@ -13,7 +14,6 @@ use super::history::{History, NodeHistory};
 use super::trace::Trace;
 use crate::config::PoolSource;
 use crate::ports::link::AgentNotice;
-use crate::ports::store::Store;
 use crate::world::{Ask, Granted, World, WorldError, WorldEvent};
 use drover_core::model::{Millis, NodeId, PoolId, UnixMs};
 use drover_proto::v1;
@@ -79,6 +79,8 @@ pub(super) struct Stage {
     pub(super) order_delay: Millis,
     /// Agents that came up and have no record yet.
     pub(super) enrolling: Vec<usize>,
+    /// Agents that have said no Hello to the coordinator of now.
+    pub(super) greeting: BTreeSet<usize>,
     /// What is amiss now.
     pub(super) mishaps: mishaps::Mishaps,
     /// What agents have told and nobody has settled.
@@ -145,6 +147,7 @@ impl Stage {
             join_delay: setup.simulate.join_delay,
             order_delay: setup.simulate.order_delay,
             enrolling: Vec::new(),
+            greeting: BTreeSet::new(),
             mishaps: mishaps::Mishaps::default(),
             notices: Vec::new(),
         }
@@ -322,32 +325,6 @@ impl Stage {
             let at = self.elapsed();
             self.history.notes.push((at, what));
         }
-    }
-
-    /// Writes the records of agents that came up, as enrolment does.
-    pub(super) async fn enrol(
-        shared: &Shared,
-        store: &dyn Store,
-    ) -> Result<(), super::engine::SimError> {
-        let records: Vec<crate::records::NodeRecord> = {
-            let mut stage = shared.lock();
-            let fresh = std::mem::take(&mut stage.enrolling);
-            let now = stage.wall();
-            fresh
-                .into_iter()
-                .filter_map(|at| Some(stage.nodes.get(at)?.record(now)))
-                .collect()
-        };
-        for record in records {
-            let key = crate::records::keys::named(crate::records::keys::NODE, record.id.as_str());
-            let value = serde_json::to_vec(&record).map_err(super::engine::SimError::record)?;
-            let op = crate::ports::store::Op::Put(key, value);
-            store
-                .commit(store.fence(), &[], &[op])
-                .await
-                .map_err(super::engine::SimError::Store)?;
-        }
-        Ok(())
     }
 }
 

@@ -1,11 +1,10 @@
 //! One session: Hello, Welcome, then reports in and orders, acknowledgements and heartbeats out. A task per session;
 //! everything it knows goes to the hub.
 
+use super::Agents;
 use super::enrol::node_key;
-use super::{ATTEMPTS, Agents, commit_failed, too_contended};
 use crate::adapters::link::{Ending, LinkError, Opening, SessionLink};
-use crate::ports::store::{CommitError, Guard, Op};
-use crate::records::{NodeRecord, OrderRecord, keys};
+use crate::records::NodeRecord;
 use crate::serve::auth::Caller;
 use crate::serve::convert::{agents as convert, limits as check};
 use drover_core::model::{NodeId, UnixMs};
@@ -98,7 +97,8 @@ impl Agents {
         let facts = hello.facts.unwrap_or_default();
         self.known_or_adopted(&caller.certificate, node, &facts)
             .await?;
-        let record = self.raise_epoch(node, hello.highest_epoch).await?;
+        let obeyed = hello.observed.as_ref().and_then(convert::obeyed);
+        let record = self.meet(node, hello.highest_epoch, obeyed).await?;
         let epoch = record
             .as_ref()
             .map_or(hello.highest_epoch + 1, |record| record.epoch);
@@ -127,40 +127,6 @@ impl Agents {
             Some(held) if !held.value.revoked => Ok((link, first.seq)),
             _ => Err(ended(Ending::Forgotten)),
         }
-    }
-
-    /// Commits an epoch above everything that the node has seen (I10): orders of a restored store are not stale, and
-    /// a node that lies about its epoch hurts only itself. A node without an order gets none by this.
-    pub(super) async fn raise_epoch(
-        &self,
-        node: &NodeId,
-        highest: u64,
-    ) -> Result<Option<OrderRecord>, Status> {
-        let key = keys::named(keys::ORDER, node.as_str());
-        for _ in 0..ATTEMPTS {
-            let Some(held) = self.read::<OrderRecord>(&key).await? else {
-                return Ok(None);
-            };
-            let mut order = held.value;
-            if order.epoch > highest {
-                return Ok(Some(order));
-            }
-            order.epoch = highest + 1;
-            let value = serde_json::to_vec(&order)
-                .map_err(|error| commit_failed(&CommitError::Backend(Box::new(error))))?;
-            let store = self.store();
-            let guards = [Guard::Unchanged(key.clone(), held.revision)];
-            let ops = [Op::Put(key.clone(), value)];
-            match store.commit(store.fence(), &guards, &ops).await {
-                Ok(_) => {
-                    fail::fail_point!("session.epoch_committed");
-                    return Ok(Some(order));
-                }
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(commit_failed(&error)),
-            }
-        }
-        Err(too_contended())
     }
 
     /// Until either side ends it.

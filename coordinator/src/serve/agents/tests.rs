@@ -569,6 +569,38 @@ async fn i10_fenced_epochs_of_a_restored_store_exceed_what_the_node_has_seen() {
     assert_eq!(welcome.epoch, 11);
 }
 
+/// A person cordoned the node after the backup: the store knows an older order, the node obeys the newer one.
+#[tokio::test]
+async fn i7_undo_only_own_a_cordon_that_a_restored_store_has_lost_stays() {
+    let rig = Rig::new().await;
+    let node = rig.enrol("titan-01").await;
+    let older = OrderRecord {
+        desired: DesiredState::Active,
+        ..order(2, 7)
+    };
+    rig.put(&order_key(&node), &older).await;
+    let says = v1::Hello {
+        observed: Some(v1::Order {
+            epoch: 2,
+            generation: 8,
+            desired: v1::Desired::Cordoned.into(),
+            ..v1::Order::default()
+        }),
+        ..hello(2)
+    };
+    let mut session = rig.session(&node, says).await;
+    assert_eq!(session.welcome().await.epoch, 3);
+    let stored: OrderRecord = rig.read(&order_key(&node)).await.unwrap();
+    assert_eq!((stored.epoch, stored.generation), (3, 1));
+    assert_eq!(stored.desired, DesiredState::Cordoned);
+    assert_eq!(stored.by, "somebody");
+    let told = rig.journal.events(0, "", 10).await;
+    assert!(
+        told.iter().any(|event| event.what == "cordoned"),
+        "{told:?}"
+    );
+}
+
 /// A person may order something between the look at the record and the session's opening.
 #[tokio::test]
 async fn i10_fenced_an_order_that_was_made_while_the_node_said_hello_is_raised() {

@@ -1,6 +1,7 @@
 //! Our records as the agents' wire types. Called by the session; what agents send stays in wire types within the
 //! link's views, checked by `limits`.
 
+use crate::control::orders::Obeyed;
 use crate::records::{DesiredState, DrainPolicy, OrderRecord};
 use drover_core::model::UnixMs;
 use drover_proto::v1;
@@ -26,6 +27,23 @@ pub fn order(record: &OrderRecord, now: UnixMs) -> v1::Order {
         }),
         now_unix_ms: now.0,
     }
+}
+
+/// The order that a node says it obeys; `None` when it says none, or one that this release does not know.
+#[must_use]
+pub fn obeyed(order: &v1::Order) -> Option<Obeyed<'_>> {
+    let desired = match order.desired() {
+        v1::Desired::Active => DesiredState::Active,
+        v1::Desired::Cordoned => DesiredState::Cordoned,
+        v1::Desired::Draining => DesiredState::Draining,
+        v1::Desired::Unspecified => return None,
+    };
+    let drain = order.drain.as_ref();
+    Some(Obeyed {
+        number: (order.epoch, order.generation),
+        desired,
+        drain: drain.map(|drain| (drain.id.as_str(), drain.reason.as_str())),
+    })
 }
 
 fn policy(policy: DrainPolicy) -> v1::DrainPolicy {
