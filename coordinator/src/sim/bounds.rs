@@ -64,7 +64,7 @@ pub fn bounds(trace: &Trace, offered: &[Offered]) -> Bounds {
                 .sum();
             usd_hours(hourly, job.duration)
         })
-        .sum();
+        .fold(0.0, |sum, one| sum + one);
     Bounds {
         resource_hours,
         fluid: curve.integral(),

@@ -255,7 +255,8 @@ fn total(history: &History, price: impl Fn(&NodeHistory) -> MicroUsd) -> f64 {
         .nodes
         .iter()
         .map(|node| usd_hours(price(node).0, life(node, history.end)))
-        .sum()
+        // The sum of nothing is -0.
+        .fold(0.0, |sum, one| sum + one)
 }
 
 /// From the grant to the end.

@@ -231,6 +231,19 @@ fn trace(path: &Path, setup: &SimConfig, format: Option<&str>) -> Result<Trace, 
     if setup.simulate.skip_unfit {
         sim::engine::leave_out_unfit(&mut trace, setup);
     }
+    if trace.jobs.is_empty() {
+        let left: Vec<String> = trace
+            .skipped
+            .iter()
+            .map(|(why, n)| format!("{n}: {why}"))
+            .collect();
+        let text = format!(
+            "no job of {} is left to play ({})",
+            path.display(),
+            left.join(", ")
+        );
+        return Err(CliError::Config(text));
+    }
     Ok(trace)
 }
 

@@ -38,7 +38,7 @@ impl Curve {
         self.0
             .windows(2)
             .map(|pair| pair[0].1 * hours(pair[0].0, pair[1].0))
-            .sum()
+            .fold(0.0, |sum, one| sum + one)
     }
 
     /// The integral, plus for each level one boot at its first use and the smaller of gap and boot at each later one.

@@ -14,6 +14,8 @@ pub(super) struct Faults {
     problems: Vec<Problem>,
     /// Line of a job, by its position in the trace.
     lines: Vec<usize>,
+    /// Where ids stand.
+    id_at: String,
 }
 
 impl Faults {
@@ -48,14 +50,23 @@ impl Faults {
         self.lines.push(line);
     }
 
+    /// Ids stand in this column.
+    pub(super) fn ids_in(&mut self, table: &Table, column: usize) {
+        self.id_at = table.named(column);
+    }
+
     /// Two jobs of one id.
     pub(super) fn ids(&mut self, trace: &Trace) {
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
         for (n, job) in trace.jobs.iter().enumerate() {
             let line = self.lines.get(n).copied().unwrap_or(1);
             if let Some(before) = first.insert(&job.id, line) {
-                let message = format!("job {:?} stands in line {before} already", job.id);
-                self.tell(line, "", message, "give each job an id of its own");
+                let message = format!(
+                    "names job {:?}, which stands in line {before} already",
+                    job.id
+                );
+                let at = self.id_at.clone();
+                self.tell(line, at, message, "give each job an id of its own");
             }
         }
     }
@@ -113,6 +124,14 @@ impl Table {
         self.header.iter().position(|known| known == name)
     }
 
+    /// As people find a column.
+    fn named(&self, column: usize) -> String {
+        match self.header.get(column) {
+            Some(name) => format!("column {} ({name})", column + 1),
+            None => format!("column {}", column + 1),
+        }
+    }
+
     /// A column that must be there.
     pub(super) fn needed(&self, name: &str, faults: &mut Faults) -> Option<usize> {
         let found = self.column(name);
@@ -138,14 +157,14 @@ impl Table {
                     record,
                 });
             } else {
-                let message = format!("has {} columns", record.len());
-                let fix = format!("write {}: {}", self.header.len(), self.header.join(","));
-                faults.tell(
-                    *line,
-                    format!("column {}", record.len().min(self.header.len()) + 1),
-                    message,
-                    fix,
-                );
+                let (has, wanted) = (record.len(), self.header.len());
+                let message = if has < wanted {
+                    format!("is missing: the row has {has} of {wanted} columns")
+                } else {
+                    format!("is one too many: the row has {has} columns")
+                };
+                let fix = format!("write {wanted}: {}", self.header.join(","));
+                faults.tell(*line, self.named(has.min(wanted)), message, fix);
             }
         }
         rows
@@ -166,11 +185,10 @@ impl Row<'_> {
     }
 
     pub(super) fn wrong(&self, column: usize, faults: &mut Faults, expected: &str) {
-        let name = self.table.header.get(column).map_or("", String::as_str);
         let message = format!("is {:?}", self.text(column));
         faults.tell(
             self.line,
-            format!("column {} ({name})", column + 1),
+            self.table.named(column),
             message,
             format!("write {expected}"),
         );
@@ -184,17 +202,18 @@ impl Row<'_> {
         self.text(column).to_owned()
     }
 
-    /// A whole number; a mistake is told and counts as 0.
-    pub(super) fn number<T: std::str::FromStr + Default>(
+    /// A whole number; a mistake is told.
+    pub(super) fn number<T: std::str::FromStr>(
         &self,
         column: usize,
         faults: &mut Faults,
         expected: &str,
-    ) -> T {
-        self.text(column).parse().unwrap_or_else(|_| {
+    ) -> Option<T> {
+        let found = self.text(column).parse().ok();
+        if found.is_none() {
             self.wrong(column, faults, expected);
-            T::default()
-        })
+        }
+        found
     }
 
     /// Seconds, with at most three decimals that count.
@@ -216,7 +235,7 @@ impl Row<'_> {
                 self.wrong(
                     column,
                     faults,
-                    "a duration with its unit, as in 90s, 15m or 8h",
+                    "a duration with its unit, as in 90s, 15m or 8h (a column of seconds has a name in _s)",
                 );
                 Millis::ZERO
             }

@@ -3,7 +3,7 @@
 //! Called by `read`. Source: hkust-adsl/kubernetes-scheduler-simulator `data/csv/`; Weng et al., USENIX ATC'23. A pod that
 //! was never scheduled (phase Pending) counts as a job like any other: the reference figures do so.
 
-use super::cells::{Faults, Row, Table};
+use super::cells::{Faults, Row, Table, thousandths};
 use super::read::Options;
 use super::{Job, Trace};
 use drover_core::model::{Bytes, Constraints, MilliCpu, Resources};
@@ -37,6 +37,7 @@ pub(super) fn read(text: &str, options: &Options, faults: &mut Faults) -> Trace 
         return trace;
     };
     let model = table.column("gpu_spec");
+    faults.ids_in(&table, name);
     for row in table.rows(faults) {
         if faults.is_full() {
             break;
@@ -47,7 +48,7 @@ pub(super) fn read(text: &str, options: &Options, faults: &mut Faults) -> Trace 
         }
         let submit = row.seconds(created, faults);
         let end = row.seconds(deleted, faults);
-        if end < submit {
+        if end < submit && thousandths(row.text(deleted)).is_some() {
             row.wrong(
                 deleted,
                 faults,
@@ -79,10 +80,18 @@ fn unit(
     options: &Options,
     faults: &mut Faults,
 ) -> Resources {
-    let cpu: u64 = row.number(cpu, faults, "a whole number of thousandths of a CPU");
-    let mib: u64 = row.number(memory, faults, "a whole number of MiB");
-    let count: u32 = row.number(gpus, faults, "a whole number of GPUs");
-    let milli: u32 = row.number(share, faults, "a whole number of thousandths of a GPU");
+    let cpu: u64 = row
+        .number(cpu, faults, "a whole number of thousandths of a CPU")
+        .unwrap_or_default();
+    let mib: u64 = row
+        .number(memory, faults, "a whole number of MiB")
+        .unwrap_or_default();
+    let count: u32 = row
+        .number(gpus, faults, "a whole number of GPUs")
+        .unwrap_or_default();
+    let milli: u32 = row
+        .number(share, faults, "a whole number of thousandths of a GPU")
+        .unwrap_or_default();
     let part = count == 1 && milli < 1_000 && !options.whole_gpus;
     Resources {
         cpu: MilliCpu(if options.whole_cores {

@@ -18,13 +18,15 @@ pub(super) fn read(text: &str, options: &Options, faults: &mut Faults) -> Trace 
     let [Some(id), Some(submit), Some(gpus), Some(duration)] = columns else {
         return trace;
     };
+    faults.ids_in(&table, id);
     for row in table.rows(faults) {
         if faults.is_full() {
             break;
         }
-        let count: u32 = row.number(gpus, faults, "a whole number of GPUs, at least 1");
-        if count == 0 && row.text(gpus) == "0" {
-            row.wrong(gpus, faults, "a whole number of GPUs, at least 1");
+        let some = "a whole number of GPUs, at least 1";
+        let count: Option<u32> = row.number(gpus, faults, some);
+        if count == Some(0) {
+            row.wrong(gpus, faults, some);
         }
         let submit = row.seconds(submit, faults);
         let duration = row.seconds(duration, faults);
@@ -33,7 +35,7 @@ pub(super) fn read(text: &str, options: &Options, faults: &mut Faults) -> Trace 
             row.id(id, faults),
             submit,
             duration,
-            count,
+            count.unwrap_or_default(),
             options.gpus_per_node.max(1),
         ));
     }
@@ -105,9 +107,9 @@ mod tests {
                 (2, "column 3 (num_gpus)"),
                 (3, "column 2 (submit_s)"),
                 (4, "column 3 (num_gpus)"),
-                (4, ""),
-                (5, "column 4"),
-                (6, ""),
+                (4, "column 1 (job)"),
+                (5, "column 4 (duration_s)"),
+                (6, "column 1 (job)"),
             ],
             "{problems:#?}"
         );

@@ -170,6 +170,10 @@ pub fn parse(name: &str, text: &str, options: &Options) -> Result<Trace, Vec<Pro
         Format::Simple => simple::read(text, &mut faults),
     };
     faults.ids(&trace);
+    if trace.jobs.is_empty() && trace.skipped.is_empty() && faults.is_empty() {
+        let line = text.lines().count().max(1);
+        faults.tell(line, "", "no job follows", "write one job per line");
+    }
     if !faults.is_empty() {
         return Err(faults.into_problems());
     }

@@ -129,6 +129,9 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Trace {
     if !faults.is_empty() {
         return trace;
     }
+    if let Some(column) = layout.id {
+        faults.ids_in(&table, column);
+    }
     for (n, row) in table.rows(faults).iter().enumerate() {
         if faults.is_full() {
             break;
@@ -140,15 +143,27 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Trace {
 }
 
 fn job(layout: &Layout, n: usize, row: &Row<'_>, faults: &mut Faults) -> Job {
+    // An empty cell is as good as no column. Only one fault is told of a cell.
+    let given = |column: Option<usize>| column.filter(|column| !row.text(*column).is_empty());
+    let wrong = std::cell::Cell::new(false);
     let count = |column: Option<usize>, or: u32, faults: &mut Faults| {
-        column.map_or(or, |column| row.number(column, faults, "a whole number"))
+        let Some(column) = given(column) else {
+            return or;
+        };
+        let found = row.number(column, faults, "a whole number");
+        wrong.set(wrong.get() || found.is_none());
+        found.unwrap_or(or)
     };
     let part = |column: Option<usize>, faults: &mut Faults| {
-        let Some(column) = column else { return 0 };
-        thousandths(row.text(column)).unwrap_or_else(|| {
+        let Some(column) = given(column) else {
+            return 0;
+        };
+        let found = thousandths(row.text(column));
+        if found.is_none() {
             row.wrong(column, faults, "a number, not negative, as in 4 or 0.5");
-            0
-        })
+            wrong.set(true);
+        }
+        found.unwrap_or(0)
     };
     let unit = Resources {
         cpu: MilliCpu(part(layout.cpus, faults)),
@@ -166,20 +181,20 @@ fn job(layout: &Layout, n: usize, row: &Row<'_>, faults: &mut Faults) -> Job {
     }
     if let Some(column) = layout
         .min_units
-        .filter(|_| min_units == 0 || min_units > units)
+        .filter(|_| (min_units == 0 || min_units > units) && !wrong.get())
     {
         row.wrong(column, faults, "a number from 1 to units");
     }
-    if unit.is_zero() {
+    if unit.is_zero() && !wrong.get() {
         let fix = "give the job GPUs, CPUs or memory in the columns gpus, cpus, memory_gib";
         faults.tell(row.line, "", "the job asks for nothing", fix);
     }
     Job {
         units,
         min_units,
-        priority: layout
-            .priority
-            .map_or(0, |column| row.number(column, faults, "a whole number")),
+        priority: given(layout.priority)
+            .and_then(|column| row.number(column, faults, "a whole number"))
+            .unwrap_or(0),
         team: layout
             .team
             .map_or_else(String::new, |column| row.text(column).to_owned()),
@@ -224,6 +239,13 @@ mod tests {
         .expect("sound");
         let ids: Vec<&str> = bare.jobs.iter().map(|job| job.id.as_str()).collect();
         assert_eq!(ids, ["job-1", "job-2"]);
+        let gaps = "submit_s,duration_s,gpus,cpus,units,min_units,priority,team\n0,1,1,,,,,\n";
+        let trace = parse("t", gaps, &Options::default()).expect("empty cells are none");
+        let job = &trace.jobs[0];
+        assert_eq!(
+            (job.unit.cpu.0, job.units, job.min_units, job.priority),
+            (0, 1, 1, 0)
+        );
     }
 
     #[test]
@@ -250,6 +272,31 @@ mod tests {
             ),
             ("submit_s,duration_s\n0,1\n", 2, "", "asks for nothing"),
             (
+                "submit_s,duration_s,gpus\n0,1\n",
+                2,
+                "column 3 (gpus)",
+                "is missing: the row has 2 of 3 columns",
+            ),
+            (
+                "submit_s,duration_s,gpus\n0,1,1,1\n",
+                2,
+                "column 4",
+                "is one too many: the row has 4 columns",
+            ),
+            (
+                "submit_s,job,duration_s,gpus\n0,a,1,1\n0,a,1,1\n",
+                3,
+                "column 2 (job)",
+                "stands in line 2 already",
+            ),
+            ("submit_s,duration_s,gpus\n", 1, "", "no job follows"),
+            (
+                "submit_s,duration_s,gpus,units,min_units\n0,1,1,x,3\n",
+                2,
+                "column 4 (units)",
+                "\"x\"",
+            ),
+            (
                 "submit_s,duration_s,gpus,units,min_units\n0,1,1,2,3\n",
                 2,
                 "column 5 (min_units)",
@@ -264,6 +311,7 @@ mod tests {
                 "{text}: {problems:#?}"
             );
             assert!(found.message.contains(says), "{text}: {problems:#?}");
+            assert_eq!(problems.len(), 1, "{text}: one fault is told once");
         }
     }
 }
