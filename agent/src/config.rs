@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use reader::Problem;
 use reader::Reader;
 
-use crate::identity::token::JoinToken;
+use crate::identity::token::{CaHash, JoinToken};
 
 /// Everything that `drover-agent run` needs.
 #[derive(Debug, Clone)]
@@ -24,8 +24,8 @@ pub struct Config {
     pub coordinator: Address,
     /// The name that its certificate must carry.
     pub server_name: String,
-    /// Needed until the node is enrolled.
-    pub join_token: Option<JoinToken>,
+    /// What the node proves itself with until it is enrolled.
+    pub join: Join,
     /// Where identity, order and drain state live.
     pub state_dir: PathBuf,
     /// Reported instead of the kernel's host name (several agents on one machine).
@@ -46,6 +46,21 @@ pub struct Config {
     pub hooks: Hooks,
     /// What is logged, and how.
     pub log: Log,
+}
+
+/// What a node that is not enrolled proves itself with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Join {
+    /// Nothing: an enrolled node lives on without.
+    #[default]
+    Nothing,
+    /// A join token.
+    Token(JoinToken),
+    /// What the metadata of its EC2 instance says of it.
+    InstanceIdentity {
+        /// The CA that the coordinator must prove.
+        ca: CaHash,
+    },
 }
 
 /// Host and port, never resolved before it is dialled.

@@ -4,17 +4,19 @@
 
 pub mod enrol;
 pub mod keystore;
+pub mod proof;
 pub mod renew;
 pub mod tls;
 pub mod token;
 
-use drover_proto::v1::Facts;
+use drover_proto::v1::{EnrolReply, Facts};
 
 use enrol::CallError;
 use keystore::{Identity, KeystoreError, NodeKey};
+use proof::{Proof, ProofError};
 use renew::Renewal;
 use tls::{ClientAuth, Trust};
-use token::{CaHash, JoinToken};
+use token::CaHash;
 
 use crate::clock;
 use crate::session::link::{Client, DialError, Dialler};
@@ -25,17 +27,21 @@ use crate::state::StateDir;
 pub enum IdentityError {
     /// Never enrolled, and nothing to enrol with.
     #[error(
-        "not enrolled and no join_token in the config: make one with `drover tokens create` and set join_token"
+        "not enrolled and no join_token in the config: make one with `drover tokens create` and set join_token, or on EC2 \
+         set [join] method = \"instance-identity\""
     )]
     NoToken,
-    /// The coordinator does not take the token.
-    #[error("the coordinator refused join_token {id}: {message}{}", advice(*.new_token_helps, message))]
-    TokenRefused {
-        /// The token's id.
-        id: String,
+    /// There is nothing to prove the node with.
+    #[error("cannot prove which instance this is")]
+    Proof(#[from] ProofError),
+    /// The coordinator does not take the proof.
+    #[error("the coordinator refused {proof}: {message}{}", advice(*.new_token_helps, message))]
+    ProofRefused {
+        /// A token by its id, or the instance.
+        proof: String,
         /// The coordinator's words.
         message: String,
-        /// It is about the token, not about this host.
+        /// It is about a token, not about this host.
         new_token_helps: bool,
     },
     /// The coordinator does not take the certificate, and a new token was not given.
@@ -72,13 +78,13 @@ impl IdentityError {
     /// Only a person can help: try again slowly.
     #[must_use]
     pub fn needs_a_person(&self) -> bool {
-        !matches!(
-            self,
-            Self::Call {
-                source: CallError::Dial(_) | CallError::Broken(_),
-                ..
+        match self {
+            Self::Proof(error) => error.needs_a_person(),
+            Self::Call { source, .. } => {
+                !matches!(source, CallError::Dial(_) | CallError::Broken(_))
             }
-        )
+            _ => true,
+        }
     }
 }
 
@@ -87,7 +93,7 @@ impl IdentityError {
 pub struct Keeper {
     state: StateDir,
     dialler: Dialler,
-    token: Option<JoinToken>,
+    proof: Option<Proof>,
     key: NodeKey,
     identity: Option<Identity>,
     /// Drawn once per start, 0..1.
@@ -104,19 +110,18 @@ impl Keeper {
     pub fn load(
         state: StateDir,
         dialler: Dialler,
-        token: Option<JoinToken>,
+        proof: Option<Proof>,
         jitter: f64,
     ) -> Result<Self, KeystoreError> {
         let mut key = NodeKey::load_or_make(&state)?;
         let mut identity = Identity::load(&state, &key)?;
-        if let (Some(known), Some(fresh)) = (&identity, &token)
-            && known.token_id != fresh.id()
-            && CaHash::of(&known.ca) != fresh.ca()
+        if let (Some(known), Some(fresh)) = (&identity, &proof)
+            && fresh.is_elsewhere(&known.token_id, CaHash::of(&known.ca))
         {
             tracing::warn!(
                 node = known.node_id,
-                token = fresh.id(),
-                "join_token is of another coordinator: enrolling there"
+                proof = fresh.id(),
+                "what the config proves this node with is for another coordinator: enrolling there"
             );
             keystore::forget(&state)?;
             key = NodeKey::load_or_make(&state)?;
@@ -125,7 +130,7 @@ impl Keeper {
         Ok(Self {
             state,
             dialler,
-            token,
+            proof,
             key,
             identity,
             jitter,
@@ -241,42 +246,75 @@ impl Keeper {
         Ok(())
     }
 
-    /// Enrols anew if the config holds a token that was not used before; else the trouble stays.
+    /// Enrols anew if the config holds a token that was not used before, or if the instance proves itself: then with the
+    /// key that it has, until the coordinator asks for another one. Else the trouble stays.
     async fn again(&mut self, facts: Facts, trouble: IdentityError) -> Result<(), IdentityError> {
         let used = self.identity.as_ref().map(|known| known.token_id.as_str());
-        if self
-            .token
-            .as_ref()
-            .is_none_or(|token| Some(token.id()) == used)
-        {
-            return Err(trouble);
+        match &self.proof {
+            Some(Proof::Token(token)) if Some(token.id()) != used => {
+                tracing::warn!(%trouble, "enrolling again with the new join_token");
+                self.forget()?;
+                self.enrol(facts).await
+            }
+            Some(Proof::Instance(_)) => {
+                tracing::warn!(%trouble, "enrolling again with the instance's identity document");
+                self.enrol(facts).await
+            }
+            Some(Proof::Token(_)) | None => Err(trouble),
         }
-        tracing::warn!(%trouble, "enrolling again with the new join_token");
+    }
+
+    /// Goes on with another key and without a certificate.
+    fn forget(&mut self) -> Result<(), IdentityError> {
         keystore::forget(&self.state).map_err(KeystoreError::from)?;
         self.identity = None;
         self.key = NodeKey::load_or_make(&self.state)?;
-        self.enrol(facts).await
+        Ok(())
     }
 
     async fn enrol(&mut self, facts: Facts) -> Result<(), IdentityError> {
-        let token = self.token.as_ref().ok_or(IdentityError::NoToken)?;
-        let reply = enrol::enrol(&self.dialler, token, &self.key, facts)
+        let mut reply = self.ask(facts.clone()).await?;
+        if reply.new_key_needed {
+            tracing::warn!(
+                "the coordinator took the key of this node back: enrolling with a new one"
+            );
+            self.forget()?;
+            reply = self.ask(facts).await?;
+        }
+        if reply.new_key_needed {
+            return Err(IdentityError::Call {
+                verb: "enrol",
+                source: CallError::Broken("the coordinator asks for a new key again".into()),
+            });
+        }
+        let proof = self.proof.as_ref().ok_or(IdentityError::NoToken)?;
+        let identity = Identity::adopt(&self.state, &self.key, reply, proof)?;
+        tracing::info!(
+            node = identity.node_id,
+            pool = identity.pool,
+            proof = proof.id(),
+            "enrolled"
+        );
+        self.identity = Some(identity);
+        Ok(())
+    }
+
+    async fn ask(&self, facts: Facts) -> Result<EnrolReply, IdentityError> {
+        let proof = self.proof.as_ref().ok_or(IdentityError::NoToken)?;
+        let shown = proof.show().await?;
+        enrol::enrol(&self.dialler, proof.ca(), shown, &self.key, facts)
             .await
             .map_err(|source| match source {
-                CallError::Refused(refusal) => IdentityError::TokenRefused {
-                    id: token.id().to_owned(),
-                    new_token_helps: refusal.is_of_credentials,
+                CallError::Refused(refusal) => IdentityError::ProofRefused {
+                    proof: proof.name(),
+                    new_token_helps: refusal.is_of_credentials && matches!(proof, Proof::Token(_)),
                     message: refusal.message,
                 },
                 source => IdentityError::Call {
                     verb: "enrol",
                     source,
                 },
-            })?;
-        let identity = Identity::adopt(&self.state, &self.key, reply, token)?;
-        tracing::info!(node = identity.node_id, pool = identity.pool, "enrolled");
-        self.identity = Some(identity);
-        Ok(())
+            })
     }
 }
 
@@ -291,9 +329,8 @@ mod tests {
             let CallError::Refused(refusal) = CallError::of(&status) else {
                 panic!("refused: {status}");
             };
-            let id = "t-1".to_owned();
-            let error = IdentityError::TokenRefused {
-                id,
+            let error = IdentityError::ProofRefused {
+                proof: "join_token t-1".to_owned(),
                 new_token_helps: refusal.is_of_credentials,
                 message: refusal.message,
             };

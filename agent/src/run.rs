@@ -10,10 +10,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::collector::{self, Collector, CollectorConfig, ImdsConfig, ProbeConfig, ProcessMatcher};
-use crate::config::{Config, Metadata, host};
+use crate::config::{Config, Join, Metadata, host};
 use crate::drain::{self, View};
 use crate::identity::Keeper;
 use crate::identity::keystore::KeystoreError;
+use crate::identity::proof::{InstanceProof, Proof};
 use crate::notices::{Notices, shutdown};
 use crate::notify::Notify;
 use crate::release;
@@ -85,6 +86,23 @@ pub fn collector_config(config: &Config) -> CollectorConfig {
     }
 }
 
+/// What the node proves itself with, by the agent's config.
+#[must_use]
+pub fn proof(config: &Config) -> Option<Proof> {
+    match &config.join {
+        Join::Nothing => None,
+        Join::Token(token) => Some(Proof::Token(token.clone())),
+        Join::InstanceIdentity { ca } => {
+            let collector = collector_config(config);
+            Some(Proof::Instance(InstanceProof {
+                ca: *ca,
+                imds: collector.imds,
+                sys: collector.paths.sys,
+            }))
+        }
+    }
+}
+
 /// Runs until SIGTERM or SIGINT.
 ///
 /// # Errors
@@ -104,8 +122,8 @@ pub async fn run(config: Config) -> Result<(), RunError> {
         address: config.coordinator.clone(),
         server_name: config.server_name.clone(),
     };
-    let token = config.join_token.clone();
-    let identity = Keeper::load(state.clone(), dialler, token, rand::random())?;
+    let proof = proof(&config);
+    let identity = Keeper::load(state.clone(), dialler, proof, rand::random())?;
     let executors = drain::executors(&config, &state);
     let (keeper, view) = drain::Keeper::load(
         state.clone(),

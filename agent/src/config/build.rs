@@ -9,10 +9,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use super::reader::{At, Reader, Section};
 use super::{
-    Address, Config, Drain, ExecutorKind, Gpu, Hooks, Log, LogFormat, Metadata, Notices, OnSpot,
-    ProcessMatcher,
+    Address, Config, Drain, ExecutorKind, Gpu, Hooks, Join, Log, LogFormat, Metadata, Notices,
+    OnSpot, ProcessMatcher,
 };
-use crate::identity::token::JoinToken;
+use crate::identity::token::{CaHash, JoinToken};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -28,7 +28,10 @@ pub(super) fn build(
         .map_or(drover_proto::limits::COORDINATOR_NAME.to_owned(), |at| {
             at.value
         });
-    let join_token = join_token(&root);
+    let token = join_token(&root);
+    let section = root.section("join");
+    let join = join(&root, &section, token);
+    section.finish();
     let state_dir = path_or(&root, "state_dir", "/var/lib/drover-agent");
     let hostname = root.text("hostname", "write a host name or leave it out");
     let machine_id = root.text("machine_id", "write 32 hex digits or leave it out");
@@ -50,6 +53,11 @@ pub(super) fn build(
 
     let section = root.section("metadata");
     let metadata = metadata(&section);
+    if metadata == Metadata::Off && matches!(join, Join::InstanceIdentity { .. }) {
+        let message = "is \"off\", and join.method = \"instance-identity\" needs instance metadata";
+        let fix = "write endpoint = \"auto\"";
+        section.report(section.offset(), "endpoint", message, fix);
+    }
     section.finish();
 
     let section = root.section("notices");
@@ -120,7 +128,7 @@ pub(super) fn build(
     Some(Config {
         coordinator: coordinator?,
         server_name,
-        join_token,
+        join,
         state_dir,
         hostname: hostname.map(|at| at.value),
         machine_id: machine_id.map(|at| at.value),
@@ -217,6 +225,49 @@ fn join_token(root: &Section<'_>) -> Option<JoinToken> {
         Err(error) => {
             root.report(at, key, &error.to_string(), fix);
             None
+        }
+    }
+}
+
+/// `[join]`, beside the keys of a token.
+fn join(root: &Section<'_>, section: &Section<'_>, token: Option<JoinToken>) -> Join {
+    let by_instance = choice(
+        section,
+        "method",
+        &[("token", false), ("instance-identity", true)],
+        false,
+    );
+    let fix = "write the CA's SHA-256 as 64 hex digits: `drover serve` logs it, and every join token ends in it";
+    let ca = section.text("ca_sha256", fix);
+    let hash = ca.as_ref().map(|at| {
+        let mut bytes = [0; 32];
+        let read = hex::decode_to_slice(at.value.trim(), &mut bytes);
+        if read.is_err() {
+            section.report(at.offset, "ca_sha256", "is not 64 hex digits", fix);
+        }
+        CaHash(bytes)
+    });
+    match (by_instance, hash) {
+        (false, None) => token.map_or(Join::Nothing, Join::Token),
+        (false, Some(_)) => {
+            let at = ca.map_or(section.offset(), |at| at.offset);
+            let message =
+                "stands without method = \"instance-identity\": a join token carries its own";
+            section.report(at, "ca_sha256", message, "leave it out");
+            Join::Nothing
+        }
+        (true, None) => {
+            section.report(section.offset(), "ca_sha256", "is required", fix);
+            Join::Nothing
+        }
+        (true, Some(ca)) => {
+            for key in ["join_token", "join_token_file"] {
+                if root.has(key) {
+                    let message = format!("stands beside {key}");
+                    section.report(section.offset(), "method", &message, "keep one of the two");
+                }
+            }
+            Join::InstanceIdentity { ca }
         }
     }
 }

@@ -103,6 +103,12 @@ impl<'a> Section<'a> {
         self.offset
     }
 
+    /// The key is there, whatever it holds.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table
+            .is_some_and(|table| table.iter().any(|(name, _)| name.get_ref().as_ref() == key))
+    }
+
     pub(super) fn key(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()

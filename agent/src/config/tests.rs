@@ -28,7 +28,7 @@ fn a_minimal_file_is_enough() {
     assert_eq!(config.metadata, Metadata::Auto);
     assert_eq!(config.notices.poll, Duration::from_secs(5));
     assert_eq!(config.notices.on_spot, OnSpot::Alone);
-    assert!(config.join_token.is_none());
+    assert_eq!(config.join, Join::Nothing);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn the_commented_keys_of_the_example_are_read_too() {
         .collect();
     let text = text.replace("drover-join-v1...", &token);
     let config = parse(&text).unwrap();
-    assert_eq!(config.join_token.unwrap().id(), "t");
+    assert!(matches!(config.join, Join::Token(token) if token.id() == "t"));
     assert_eq!(config.drain.processes.len(), 1);
     assert!(config.gpu.library.is_some());
 }
@@ -126,6 +126,55 @@ fn a_token_beside_a_token_file_is_refused() {
     let found =
         problems("coordinator = \"https://x:1\"\njoin_token = \"a\"\njoin_token_file = \"/b\"");
     assert_eq!((found[0].0, found[0].1.as_str()), (3, "join_token_file"));
+}
+
+#[test]
+fn instance_identity_needs_the_ca_metadata_and_no_token() {
+    let hash = "ab".repeat(32);
+    let found = |more: &str| {
+        let text = format!("coordinator = \"https://x:1\"\n{more}");
+        parse(&text).map(|config| config.join)
+    };
+    let method = "method = \"instance-identity\"";
+    assert_eq!(
+        found(&format!("[join]\n{method}\nca_sha256 = \"{hash}\"")),
+        Ok(Join::InstanceIdentity {
+            ca: CaHash([0xab; 32])
+        })
+    );
+    assert_eq!(found("[join]\nmethod = \"token\""), Ok(Join::Nothing));
+    for (more, line, key) in [
+        (format!("[join]\n{method}"), 2, "join.ca_sha256"),
+        (
+            format!("[join]\n{method}\nca_sha256 = \"abab\""),
+            4,
+            "join.ca_sha256",
+        ),
+        (
+            format!("[join]\nca_sha256 = \"{hash}\""),
+            3,
+            "join.ca_sha256",
+        ),
+        (
+            format!("join_token_file = \"/nowhere\"\n[join]\n{method}\nca_sha256 = \"{hash}\""),
+            3,
+            "join.method",
+        ),
+        (
+            format!("[join]\n{method}\nca_sha256 = \"{hash}\"\n[metadata]\nendpoint = \"off\""),
+            5,
+            "metadata.endpoint",
+        ),
+        ("[join]\nmethod = \"magic\"".to_owned(), 3, "join.method"),
+        ("[join]\nmetod = \"token\"".to_owned(), 3, "join.metod"),
+    ] {
+        let problems = found(&more).unwrap_err();
+        let told: Vec<(usize, &str)> = problems
+            .iter()
+            .map(|problem| (problem.line, problem.key.as_str()))
+            .collect();
+        assert_eq!(told, [(line, key)], "{more}");
+    }
 }
 
 #[test]

@@ -9,8 +9,9 @@ use drover_proto::v1::{EnrolReply, EnrolRequest, Facts, RenewRequest};
 use tonic::{Code, Status};
 
 use super::keystore::{Identity, KeystoreError, NodeKey};
+use super::proof::Shown;
 use super::tls::Trust;
-use super::token::JoinToken;
+use super::token::CaHash;
 use crate::session::link::{Client, DialError, Dialler};
 
 /// How long one call may take.
@@ -78,22 +79,23 @@ async fn call<T>(
     }
 }
 
-/// Trades the token for an identity. Repeating it with the same token and key is harmless.
+/// Trades a proof for an identity. Repeating it with the same proof and key is harmless.
 ///
 /// # Errors
 /// See [`CallError`].
-pub async fn enrol(
+pub(super) async fn enrol(
     dialler: &Dialler,
-    token: &JoinToken,
+    ca: CaHash,
+    shown: Shown,
     key: &NodeKey,
     facts: Facts,
 ) -> Result<EnrolReply, CallError> {
-    let mut client = dialler.dial(Trust::Hash(token.ca()), None).await?;
+    let mut client = dialler.dial(Trust::Hash(ca), None).await?;
     call(client.enrol(EnrolRequest {
-        token: token.text().to_owned(),
+        token: shown.token,
         csr_der: key.request_der()?,
         facts: Some(facts),
-        instance_identity: None,
+        instance_identity: shown.instance_identity,
     }))
     .await
 }

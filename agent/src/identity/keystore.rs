@@ -44,7 +44,7 @@ pub enum KeystoreError {
     OtherCa {
         /// Of the reply.
         got: CaHash,
-        /// Of the token.
+        /// Of the token or the config.
         want: CaHash,
     },
 }
@@ -130,9 +130,9 @@ struct Stored {
 pub struct Identity {
     /// Minted by the coordinator.
     pub node_id: String,
-    /// Pool of the token, empty when none.
+    /// Pool of the token or the instance, empty when none.
     pub pool: String,
-    /// The token that was used.
+    /// The token that was used; "instance-identity" without one.
     pub token_id: String,
     /// The leaf.
     pub certificate: CertificateDer<'static>,
@@ -156,28 +156,28 @@ impl Identity {
     /// Checks what enrolment brought and writes it.
     ///
     /// # Errors
-    /// It does not fit the key or the token's CA, or cannot be written.
+    /// It does not fit the key or the proof's CA, or cannot be written.
     pub fn adopt(
         state: &StateDir,
         key: &NodeKey,
         reply: drover_proto::v1::EnrolReply,
-        token: &super::token::JoinToken,
+        proof: &super::proof::Proof,
     ) -> Result<Self, KeystoreError> {
         let identity = Self::check(
             Stored {
                 node_id: reply.node_id,
                 pool: reply.pool,
-                token_id: token.id().to_owned(),
+                token_id: proof.id().to_owned(),
                 certificate_pem: reply.certificate_pem,
                 ca_pem: reply.ca_pem,
             },
             key,
         )?;
         let got = CaHash::of(&identity.ca);
-        if got != token.ca() {
+        if got != proof.ca() {
             return Err(KeystoreError::OtherCa {
                 got,
-                want: token.ca(),
+                want: proof.ca(),
             });
         }
         state.save(IDENTITY_FILE, &identity.stored)?;

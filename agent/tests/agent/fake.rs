@@ -11,9 +11,9 @@ use drover_agent::identity::token::CaHash;
 use drover_proto::limits;
 use drover_proto::v1::agent_service_server::{AgentService, AgentServiceServer};
 use drover_proto::v1::{
-    Ack, AgentMessage, CoordinatorMessage, EnrolReply, EnrolRequest, Heartbeat, Hello, Notice,
-    Order, OrderStatus, RenewReply, RenewRequest, Report, Welcome, agent_message,
-    coordinator_message,
+    Ack, AgentMessage, CoordinatorMessage, EnrolReply, EnrolRequest, Heartbeat, Hello,
+    InstanceIdentity, Notice, Order, OrderStatus, RenewReply, RenewRequest, Report, Welcome,
+    agent_message, coordinator_message,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, CertifiedIssuer,
@@ -41,6 +41,8 @@ pub struct Script {
     pub refuse: Option<Status>,
     /// Renew and Session refuse the node until it enrols again.
     pub revoked: bool,
+    /// Enrol asks whoever comes with one of these keys for another.
+    pub barred: Vec<Vec<u8>>,
     /// New certificates are valid from and until so many seconds from now.
     pub validity_s: Option<(i64, i64)>,
     /// Epoch in Welcome.
@@ -56,6 +58,8 @@ pub struct Script {
 
     /// Public keys in certificate requests, in order.
     pub enrolled_keys: Vec<Vec<u8>>,
+    /// What came with them: a token's text, or an instance's documents.
+    pub proofs: Vec<(String, Option<InstanceIdentity>)>,
     pub tls_failures: u32,
     pub refusals: u32,
     pub renewed_with_certificate: u32,
@@ -330,8 +334,20 @@ impl AgentService for Service {
         self.refused()?;
         let request = request.into_inner();
         let (key, certificate_pem) = self.issue(&request.csr_der);
-        let lost = self.change(|script| {
+        let proof = (request.token, request.instance_identity);
+        let barred = self.change(|script| {
+            script.proofs.push(proof);
+            let barred = script.barred.contains(&key);
             script.enrolled_keys.push(key);
+            barred
+        });
+        if barred {
+            return Ok(Response::new(EnrolReply {
+                new_key_needed: true,
+                ..EnrolReply::default()
+            }));
+        }
+        let lost = self.change(|script| {
             script.revoked = false;
             let lost = script.lose_enrol_replies > 0;
             script.lose_enrol_replies = script.lose_enrol_replies.saturating_sub(1);

@@ -10,6 +10,7 @@ use drover_agent::config::{Config, parse};
 use drover_agent::drain::{self, ToDrain};
 use drover_agent::identity::Keeper;
 use drover_agent::observation::{Facts, Observation, Telemetry, Workload, WorkloadKind};
+use drover_agent::run::proof;
 use drover_agent::session::Client;
 use drover_agent::session::convert::Names;
 use drover_agent::session::link::Dialler;
@@ -72,8 +73,7 @@ impl Inside {
             address: config.coordinator.clone(),
             server_name: config.server_name.clone(),
         };
-        let token = config.join_token.clone();
-        let identity = Keeper::load(state.clone(), dialler, token, 0.5).unwrap();
+        let identity = Keeper::load(state.clone(), dialler, proof(config), 0.5).unwrap();
         let executors = drain::executors(config, &state);
         let limit = config.drain.word_limit;
         let (keeper, view) = drain::Keeper::load(state, executors, limit, mail.clone()).unwrap();

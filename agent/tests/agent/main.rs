@@ -4,5 +4,6 @@ mod drains;
 mod enrolment;
 mod fake;
 mod inside;
+mod instance;
 mod orders;
 mod process;
