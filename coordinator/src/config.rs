@@ -8,6 +8,7 @@ mod budget;
 pub mod disruption;
 pub mod enrolment;
 pub mod live;
+mod notices;
 mod policy;
 mod pools;
 pub(crate) mod reader;
@@ -24,6 +25,7 @@ pub use aws::{Aws, Discover};
 pub use budget::AwsBudget;
 pub use disruption::{DisruptionBudget, Window};
 pub use enrolment::Enrolment;
+pub use notices::{NoticePolicy, OnMaintenance, OnRebalance, OnTerminating};
 pub use pools::{
     AsgPool, Origin, PoolConfig, PoolSource, PoolTerms, PowerCommands, SimPool, StaticPool,
     youngest_reaped,

@@ -5,6 +5,8 @@ pub mod actuate;
 pub mod calls;
 pub mod clock;
 pub mod demand;
+pub mod hooks;
 pub mod link;
+pub mod notices;
 pub mod store;
 pub mod survey;

@@ -3,6 +3,7 @@
 //! Durable, because nobody else can say it again: enrolled nodes (`/node/`), orders and drains (`/order/`,
 //! `/drain/`), requests with their assignments (`/request/`), launches in flight (`/launch/`), capacity memory
 //! (`/memory/`), idle-since times (`/idle/`), pool settings changed at run time (`/pool/`), freezes (`/freeze/`),
+//! what clouds told of nodes and the hooks in which instances wait (`/notice/`, `/hook/`),
 //! approvals and the breaker's counts (`/approval/`, `/breaker/`), join tokens (`/token/`), first uses of
 //! instance identity documents (`/claim/`), revocations
 //! (`/revoked/`), admin identities (`/admin/`), the CA's fingerprint (`/ca`), audit (`/audit/`), events (`/event/`, a
@@ -16,6 +17,7 @@
 pub mod fleet;
 pub mod identity;
 pub mod keys;
+pub mod notice;
 pub mod order;
 pub mod request;
 
@@ -27,6 +29,7 @@ pub use identity::{
     AdminRecord, CaRecord, ClaimRecord, NodeRecord, ProvenInstance, QuarantineRecord,
     RevokedRecord, TokenRecord,
 };
+pub use notice::{HookOn, HookRecord, HookState, NoticeKind, NoticeRecord, hook_key, notice_key};
 pub use order::{DesiredState, DrainPolicy, DrainRecord, DrainStep, OrderRecord, Then};
 pub use request::{
     AssignmentRecord, AssignmentTarget, REQUEST_LABEL, RequestRecord, RequestSpec, RequestState,

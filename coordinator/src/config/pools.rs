@@ -3,6 +3,7 @@
 //! Called by `config::parse`. Reports problems and never stops at the first.
 
 use super::disruption::DisruptionBudget;
+use super::notices::NoticePolicy;
 use super::reader::{At, Section};
 use super::{Config, aws, regions};
 use drover_core::model::{
@@ -51,6 +52,8 @@ pub struct PoolConfig {
     pub disruption: Vec<DisruptionBudget>,
     /// Between TERM and KILL where a drain evicts.
     pub grace: Millis,
+    /// What is done when its cloud tells something of a node.
+    pub notices: NoticePolicy,
     /// Labels of its nodes.
     pub labels: BTreeMap<String, String>,
     /// Taints of its nodes.

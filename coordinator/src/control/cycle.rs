@@ -23,6 +23,7 @@ use crate::ports::actuate::{Actuator, PoolReading};
 use crate::ports::clock::Clock;
 use crate::ports::demand::DemandSource;
 use crate::ports::link::{AgentLink, AgentView};
+use crate::ports::notices::NoticeSource;
 use crate::ports::store::{CommitError, ReadError, Revision};
 use drover_core::model::{LaunchId, Millis, NodeId, PlanInput, Planned, PoolId, UnixMs};
 use drover_core::planner;
@@ -81,6 +82,8 @@ pub struct Control {
     pub(super) last_ledger: Ledger,
     pub(super) planning: Planning,
     pub(super) learning: Learning,
+    /// What clouds tell by themselves.
+    pub(super) notices: Option<Arc<dyn NoticeSource>>,
 }
 
 /// What planning has cost so far.
@@ -145,6 +148,7 @@ impl Control {
             last_ledger: Ledger::default(),
             planning: Planning::default(),
             learning: Learning::default(),
+            notices: None,
         }
     }
 
@@ -298,6 +302,7 @@ impl Control {
         self.withdraw_wishes(round).await?;
         self.bury_dead(round).await?;
         self.take_notices(round).await?;
+        self.follow_hooks(round).await?;
         self.watch_nodes(round);
         self.follow_drains(round).await?;
         self.rejoin(round);

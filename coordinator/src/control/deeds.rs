@@ -6,7 +6,9 @@
 use super::cycle::{Control, CycleError, Round};
 use super::drains::Leaving;
 use super::events::Happening;
+use super::hooks::HookDone;
 use crate::ports::actuate::{ActuateError, Withdrawal};
+use crate::ports::hooks::Hook;
 use drover_core::model::{InstanceId, NodeId, PoolId};
 
 /// One call, by what it is about: never twice at a time.
@@ -22,6 +24,10 @@ pub(super) enum Deed {
     Withdraw(PoolId),
     /// A dead member is taken off its provider's books.
     Bury(InstanceId),
+    /// A hook is held or completed, by the key of its record.
+    Hook(String),
+    /// A group's hooks are read.
+    Hooks(PoolId),
 }
 
 /// What a call gave.
@@ -31,6 +37,8 @@ pub(super) enum Done {
     Guarded(PoolId, Result<(), ActuateError>),
     Withdrawn(PoolId, Result<Withdrawal, ActuateError>),
     Buried(PoolId, InstanceId, Result<(), ActuateError>),
+    Hook(HookDone),
+    Hooks(PoolId, Result<Vec<Hook>, ActuateError>),
 }
 
 impl Control {
@@ -64,6 +72,8 @@ impl Control {
                 Done::Buried(pool, instance, result) => {
                     self.buried(round, &pool, instance, result).await?;
                 }
+                Done::Hook(done) => self.hook_called(round, done).await?,
+                Done::Hooks(pool, result) => self.hooks_read(round, pool, result),
             }
         }
         Ok(())

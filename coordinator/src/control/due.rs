@@ -5,6 +5,8 @@
 //! costs a cycle, a moment that is missed costs the caller's longest interval.
 
 use super::cycle::Control;
+use super::fleet::expires;
+use crate::records::HookState;
 use drover_core::model::{Busy, Millis, Reason, UnixMs};
 use drover_core::rules::breaker::{APPROVAL_LIFE, FLEET_WINDOW, POOL_WINDOW};
 use drover_core::rules::lives::held_until;
@@ -54,6 +56,25 @@ impl Control {
                 at(deadline.after(PATIENCE));
             }
             waits = true;
+        }
+        for held in ledger.notices.values() {
+            let notice = &held.value;
+            if let Some(pool) = self.config.pool(&notice.pool) {
+                expires(notice, &pool.notices).into_iter().for_each(&mut at);
+                let lead = pool.notices.maintenance_lead;
+                let near = notice
+                    .ends
+                    .map(|ends| UnixMs(ends.0.saturating_sub(lead.0)));
+                near.into_iter().for_each(&mut at);
+            }
+        }
+        for held in ledger.hooks.values() {
+            let hook = &held.value;
+            hook.deadline.into_iter().for_each(&mut at);
+            let half = hook.timeout.map(|timeout| Millis(timeout.0 / 2));
+            if let Some(half) = half.filter(|_| hook.state == HookState::Waits) {
+                at(hook.beat.unwrap_or(hook.since).after(half));
+            }
         }
         for held in ledger.approvals.values() {
             if let Some((_, given)) = &held.value.approved {

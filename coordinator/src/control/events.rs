@@ -135,6 +135,37 @@ pub enum Happening {
         kind: String,
         message: String,
     },
+    /// A cloud's notice does not hold any more.
+    NoticeOver {
+        node: NodeId,
+        kind: &'static str,
+        why: String,
+    },
+    /// A queue of notices cannot be read.
+    NoticesUnreadable {
+        queue: String,
+        message: String,
+    },
+    NoticesReadable {
+        queue: String,
+    },
+    /// An instance waits in a lifecycle hook.
+    HookWaits {
+        node: NodeId,
+        hook: String,
+    },
+    /// The time that a hook can be held runs out.
+    HookEnds {
+        node: NodeId,
+        hook: String,
+        at: UnixMs,
+    },
+    /// A hook is completed.
+    HookCompleted {
+        node: NodeId,
+        hook: String,
+        why: String,
+    },
     LaunchAsked {
         pool: PoolId,
         offering: OfferingId,

@@ -81,7 +81,12 @@ impl Control {
                 drain.by != DROVER && drain.then == Then::Leave && drain.step == DrainStep::Drained
             })
             .map(|drain| drain.node.clone());
-        let mut all: Vec<NodeId> = planned.chain(ordered).collect();
+        // What its cloud ends already is not ended once more.
+        let stays = |id: &NodeId| {
+            let taken = round.node(id).and_then(|node| node.taken.as_ref());
+            taken.is_none_or(|taken| !taken.doomed)
+        };
+        let mut all: Vec<NodeId> = planned.chain(ordered).filter(stays).collect();
         all.sort();
         all.dedup();
         all

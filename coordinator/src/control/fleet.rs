@@ -7,14 +7,17 @@ mod busy;
 mod join;
 pub(super) mod marks;
 mod sizes;
+mod taken;
 mod work;
 
 pub use busy::{Evidence, busy};
 pub use join::{Sources, join};
+pub use taken::Taken;
+pub(super) use taken::expires;
 
 use crate::ports::actuate::Instance;
 use crate::ports::link::AgentView;
-use crate::records::{DrainRecord, NodeRecord, OrderRecord};
+use crate::records::{DrainRecord, NodeRecord, NoticeRecord, OrderRecord};
 use drover_core::model::{
     Busy, Cordon, InstanceId, LaunchId, Lifecycle, MicroUsd, NodeId, OfferingId, PoolId, Reserved,
     Resources, Running, SiteId, UnixMs,
@@ -63,6 +66,10 @@ pub struct FleetNode {
     pub unreachable: bool,
     /// Why it must not get work.
     pub faulty: Option<String>,
+    /// What its cloud told of it.
+    pub notices: Vec<NoticeRecord>,
+    /// Why its cloud will take it, or may, so that it must not get work.
+    pub taken: Option<Taken>,
     /// What workloads may use in all.
     pub allocatable: Resources,
     /// What work outside of requests uses.
@@ -110,7 +117,7 @@ impl FleetNode {
     /// Takes new work now: ready, heard, under nobody's cordon, healthy.
     #[must_use]
     pub fn is_available(&self) -> bool {
-        self.is_ready() && self.cordon.is_none() && self.faulty.is_none()
+        self.is_ready() && self.cordon.is_none() && self.faulty.is_none() && self.taken.is_none()
     }
 
     /// Its agent's session is open.

@@ -13,9 +13,9 @@ use crate::records::{
     AssignmentTarget, DrainStep, LaunchRecord, REQUEST_LABEL, RequestState, Then,
 };
 use drover_core::model::{
-    Anticipate, Class, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd, Millis,
-    NodeId, NodeInput, Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput, PoolKind,
-    RequestName, Resources, Steering, UnixMs,
+    Anticipate, Class, Cordon, DrainInfo, InstanceId, LaunchInFlight, Learnt, Lifecycle, MicroUsd,
+    Millis, NodeId, NodeInput, Offering, OfferingId, PLAN_VERSION, PlanInput, Policy, PoolInput,
+    PoolKind, RequestName, Resources, Steering, UnixMs,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,16 +32,18 @@ const NAMED: usize = 10;
 impl Control {
     /// Reads every source and builds the input, with the names of each class's members.
     pub(super) async fn input(&mut self, round: &mut Round) -> (PlanInput, Vec<Named>) {
-        let demand = self.demand(round).await;
-        let (mut classes, members): (Vec<Class>, Vec<Named>) = demand.into_iter().unzip();
-        self.read_holds().await;
-        self.move_holds(round.now, round.mono);
-        self.recall_holds(&mut classes, &members);
+        let mut demand = self.demand(round).await;
         let running: Vec<BTreeMap<NodeId, Occupied>> = self
             .sources
             .iter()
             .filter_map(|source| source.running())
             .collect();
+        demand.extend(self.replacements(round, &running));
+        by_rank(&mut demand);
+        let (mut classes, members): (Vec<Class>, Vec<Named>) = demand.into_iter().unzip();
+        self.read_holds().await;
+        self.move_holds(round.now, round.mono);
+        self.recall_holds(&mut classes, &members);
         let control = &self.config.control;
         let mut input = PlanInput {
             version: PLAN_VERSION,
@@ -121,13 +123,6 @@ impl Control {
                 }
             }
         }
-        found.sort_by(|(a, _), (b, _)| {
-            (Reverse(a.priority), a.submitted, &a.source).cmp(&(
-                Reverse(b.priority),
-                b.submitted,
-                &b.source,
-            ))
-        });
         found
     }
 
@@ -170,6 +165,17 @@ impl Control {
             read_at: reading.map_or(UnixMs(0), |reading| reading.read_at),
         }
     }
+}
+
+/// As the planner takes them: by priority, then by age.
+fn by_rank(demand: &mut [(Class, Named)]) {
+    demand.sort_by(|(a, _), (b, _)| {
+        (Reverse(a.priority), a.submitted, &a.source).cmp(&(
+            Reverse(b.priority),
+            b.submitted,
+            &b.source,
+        ))
+    });
 }
 
 fn median(boots: &[u64]) -> Option<Millis> {
@@ -381,9 +387,20 @@ fn node_input(node: &FleetNode) -> NodeInput {
         } else {
             node.lifecycle
         },
-        cordon: node.cordon.clone(),
+        // What it ends is its own, like what a person keeps: neither supply nor the planner's to empty.
+        cordon: match &node.taken {
+            Some(taken) if taken.doomed && node.drain.is_none() => Some(Cordon::Person {
+                who: "its cloud".to_owned(),
+                why: taken.why.clone(),
+            }),
+            _ => node.cordon.clone(),
+        },
         unreachable: node.unreachable,
-        faulty: node.faulty.clone(),
+        // What the cloud may take is as little supply as what is broken, and goes once empty.
+        faulty: node.faulty.clone().or_else(|| {
+            let taken = node.taken.as_ref().filter(|taken| !taken.doomed);
+            taken.map(|taken| taken.why.clone())
+        }),
         allocatable: node.allocatable.clone(),
         used: node.used.clone(),
         reserved: node.reserved.clone(),

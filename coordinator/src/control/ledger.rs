@@ -4,8 +4,8 @@
 
 use crate::ports::store::{Entry, ReadError, Revision, Store};
 use crate::records::{
-    ApprovalRecord, BreakerRecord, DrainRecord, FreezeRecord, IdleRecord, LaunchRecord,
-    MemoryRecord, NodeRecord, OrderRecord, PoolRecord, RequestRecord, keys,
+    ApprovalRecord, BreakerRecord, DrainRecord, FreezeRecord, HookRecord, IdleRecord, LaunchRecord,
+    MemoryRecord, NodeRecord, NoticeRecord, OrderRecord, PoolRecord, RequestRecord, keys,
 };
 use drover_core::model::{LaunchId, NodeId, OfferingId, PoolId, RequestName};
 use serde::de::DeserializeOwned;
@@ -41,6 +41,10 @@ pub struct Ledger {
     pub pools: BTreeMap<PoolId, Held<PoolRecord>>,
     /// Freezes, by pool; `*` is the fleet.
     pub freezes: BTreeMap<String, Held<FreezeRecord>>,
+    /// What clouds told, by instance (or node) and kind.
+    pub notices: BTreeMap<String, Held<NoticeRecord>>,
+    /// Hooks in which instances wait, by instance and hook.
+    pub hooks: BTreeMap<String, Held<HookRecord>>,
     /// Acts that wait for a person, by id.
     pub approvals: BTreeMap<String, Held<ApprovalRecord>>,
     /// Destructive acts of the last hour.
@@ -77,6 +81,8 @@ impl Ledger {
             idle: space(store, keys::IDLE, &mut bad, |name| NodeId::new(name)).await?,
             pools: space(store, keys::POOL, &mut bad, |name| PoolId::new(name)).await?,
             freezes: space(store, keys::FREEZE, &mut bad, str::to_owned).await?,
+            notices: space(store, keys::NOTICE, &mut bad, str::to_owned).await?,
+            hooks: space(store, keys::HOOK, &mut bad, str::to_owned).await?,
             approvals: space(store, keys::APPROVAL, &mut bad, str::to_owned).await?,
             breaker: breaker.into_values().next(),
             unreadable: Vec::new(),

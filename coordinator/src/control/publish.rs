@@ -187,6 +187,18 @@ fn node_view(
                 let why = node.drain.as_ref().map_or("", |drain| &drain.reason);
                 format!("draining for {who}: {why}")
             }
+            // Not broken: taken by its cloud.
+            Some(Reason::Faulty { .. }) if node.faulty.is_none() => node
+                .taken
+                .as_ref()
+                .map_or_else(String::new, |taken| taken.why.clone()),
+            Some(Reason::CordonedByPerson { .. })
+                if node.drain.is_none() && node.taken.as_ref().is_some_and(|t| t.doomed) =>
+            {
+                node.taken
+                    .as_ref()
+                    .map_or_else(String::new, |taken| taken.why.clone())
+            }
             Some(reason) => render(reason, round.now),
             None if node.lifecycle == Lifecycle::Off => "off".to_owned(),
             None if node.launch.is_some() => "launched, its agent has not enrolled".to_owned(),

@@ -4,6 +4,7 @@
 //! Owned by `Control`. Nothing here decides; nothing here is needed to go on after a crash.
 
 use super::arrivals::Arrivals;
+use crate::ports::hooks::Hook;
 use drover_core::model::{
     InstanceId, LaunchId, Millis, NodeId, OfferingId, PoolId, RequestName, SiteId, UnixMs,
 };
@@ -89,6 +90,14 @@ pub struct Seen {
     pub holds_written: Option<BTreeMap<(String, String), UnixMs>>,
     /// Why the config that was pushed last was refused.
     pub refused_config: Option<String>,
+    /// Notices of queues about instances that nobody knows: since when, monotonic.
+    pub unplaced: BTreeMap<String, Millis>,
+    /// Queues that cannot be read and were told.
+    pub deaf: BTreeSet<String>,
+    /// Lifecycle hooks of pools as read last, monotonic; `None` after a reading that failed.
+    pub hooks: BTreeMap<PoolId, (Millis, Option<Vec<Hook>>)>,
+    /// Hooks that were called for: when, monotonic.
+    pub hook_called: BTreeMap<String, Millis>,
     /// Alarms, since when.
     pub alarms: BTreeMap<(&'static str, String), UnixMs>,
 }
@@ -135,6 +144,10 @@ impl Seen {
             holds: BTreeMap::new(),
             holds_at: None,
             holds_written: None,
+            unplaced: BTreeMap::new(),
+            deaf: BTreeSet::new(),
+            hooks: BTreeMap::new(),
+            hook_called: BTreeMap::new(),
             alarms: BTreeMap::new(),
         }
     }

@@ -7,8 +7,8 @@ use super::journal::Change;
 use super::ledger::{Held, Ledger, breaker_key};
 use crate::ports::store::{COMMIT_OPS, Revision};
 use crate::records::{
-    ApprovalRecord, BreakerRecord, DrainRecord, IdleRecord, LaunchRecord, MemoryRecord, NodeRecord,
-    OrderRecord, PoolRecord, RequestRecord, keys,
+    ApprovalRecord, BreakerRecord, DrainRecord, HookRecord, IdleRecord, LaunchRecord, MemoryRecord,
+    NodeRecord, NoticeRecord, OrderRecord, PoolRecord, RequestRecord, keys,
 };
 use drover_core::model::{LaunchId, NodeId, OfferingId, PoolId, RequestName};
 
@@ -58,6 +58,8 @@ records! {
     put_launch, delete_launch, launches, LAUNCH, LaunchId, LaunchRecord;
     put_memory, delete_memory, memory, MEMORY, OfferingId, MemoryRecord;
     put_pool, delete_pool, pools, POOL, PoolId, PoolRecord;
+    put_notice, delete_notice, notices, NOTICE, String, NoticeRecord;
+    put_hook, delete_hook, hooks, HOOK, String, HookRecord;
     put_approval, delete_approval, approvals, APPROVAL, String, ApprovalRecord;
 }
 

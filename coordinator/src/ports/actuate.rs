@@ -1,5 +1,6 @@
 //! What makes nodes come and go: an Auto Scaling group, a rack with power control, a simulated cloud.
 
+use super::hooks::Hook;
 use async_trait::async_trait;
 use drover_core::model::{
     FailureKind, InstanceId, LaunchId, Offering, OfferingId, PoolId, PoolKind, Steering, Stop,
@@ -242,6 +243,28 @@ pub trait Actuator: Send + Sync {
     /// pools that are not in `observe`; `launch`, `settle` and `leave` do the same first.
     async fn guard(&self, _pool: &PoolId) -> Result<(), ActuateError> {
         Ok(())
+    }
+    /// Lifecycle hooks of the pool's group.
+    async fn hooks(&self, _pool: &PoolId) -> Result<Vec<Hook>, ActuateError> {
+        Ok(Vec::new())
+    }
+    /// Gives an instance that waits in a hook more time. False: it does not wait there (any more).
+    async fn beat(
+        &self,
+        _pool: &PoolId,
+        _hook: &str,
+        _instance: &InstanceId,
+    ) -> Result<bool, ActuateError> {
+        Ok(false)
+    }
+    /// Lets an instance that waits in a hook go on. False: it does not wait there (any more).
+    async fn complete(
+        &self,
+        _pool: &PoolId,
+        _hook: &str,
+        _instance: &InstanceId,
+    ) -> Result<bool, ActuateError> {
+        Ok(false)
     }
     /// One step of giving back what an ask wanted and the provider did not bring; called cycle after cycle until it says
     /// `Done` or `Nothing`. Never ends or loses an instance that is there.

@@ -18,6 +18,10 @@ pub const IDLE: &str = "/idle/";
 pub const POOL: &str = "/pool/";
 /// Freezes, by pool; the fleet's is `/freeze/*`.
 pub const FREEZE: &str = "/freeze/";
+/// What clouds told, by instance (or node) and kind.
+pub const NOTICE: &str = "/notice/";
+/// Lifecycle hooks in which instances wait, by instance and hook.
+pub const HOOK: &str = "/hook/";
 /// Acts that wait for a person, by id.
 pub const APPROVAL: &str = "/approval/";
 /// The breaker's counts.

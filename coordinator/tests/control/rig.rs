@@ -15,7 +15,9 @@ use drover::ports::actuate::{
     ProviderFailure, Way,
 };
 use drover::ports::clock::Clock;
+use drover::ports::hooks::Hook;
 use drover::ports::link::{AgentLink, AgentNotice, AgentView};
+use drover::ports::notices::{CloudNotice, NoticeSource};
 use drover::ports::store::{CommitError, Entry, Fence, Guard, Op, ReadError, Revision, Store};
 use drover::records::{
     DesiredState, DrainPolicy, EventRecord, NodeRecord, OrderRecord, RequestSpec, keys,
@@ -127,6 +129,10 @@ pub struct Script {
     pub dead: Vec<(String, bool, Option<FailureKind>)>,
     /// Instance type; empty: p2.
     pub kind: String,
+    /// Lifecycle hooks of the group.
+    pub hooks: Vec<Hook>,
+    /// Calls about hooks fail so.
+    pub hook_fails: Option<FailureKind>,
 }
 
 /// The cloud.
@@ -140,6 +146,10 @@ pub struct Cloud {
     pub leaves: Mutex<Vec<String>>,
     /// Taken off the books.
     pub buried: Mutex<Vec<String>>,
+    /// Calls about hooks: what, of which instance, when.
+    pub hook_calls: Mutex<Vec<(&'static str, String, UnixMs)>>,
+    /// Instances whose hook was completed: nobody waits there any more.
+    pub completed: Mutex<BTreeSet<String>>,
     answers_come: Notify,
     answers: Mutex<BTreeMap<String, LaunchOutcome>>,
     next: AtomicU64,
@@ -199,6 +209,31 @@ impl Cloud {
     /// What hung is answered.
     pub fn answer(&self) {
         self.answers_come.notify_waiters();
+    }
+    fn hook_called(
+        &self,
+        pool: &PoolId,
+        what: &'static str,
+        instance: &InstanceId,
+    ) -> Result<bool, ActuateError> {
+        let call = (what, instance.0.clone(), self.now());
+        self.hook_calls.lock().expect("lock").push(call);
+        if let Some(kind) = self.scripted(pool.as_str()).hook_fails {
+            return Err(refusal(kind));
+        }
+        let completed = self.completed.lock().expect("lock");
+        Ok(!completed.contains(instance.as_str()))
+    }
+    /// Seconds since `from` at which an instance's hook was called so.
+    pub fn hook_seconds(&self, what: &str, instance: &str, from: UnixMs) -> Vec<u64> {
+        let calls = self.hook_calls.lock().expect("lock");
+        let these = calls.iter().filter(|(w, i, _)| *w == what && i == instance);
+        these.map(|(.., at)| at.since(from).0 / 1_000).collect()
+    }
+    /// The group ends an instance by itself: it waits in the group's hook.
+    pub fn terminates(&self, instance: &str) {
+        let mut machines = self.machines.lock().expect("lock");
+        machines.get_mut(instance).expect("a machine").state = InstanceState::Leaving;
     }
     pub fn asked(&self) -> usize {
         self.launches.lock().expect("lock").len()
@@ -417,6 +452,35 @@ impl Actuator for CloudPort {
         self.0.crash.step().await;
         Ok(())
     }
+
+    async fn hooks(&self, pool: &PoolId) -> Result<Vec<Hook>, ActuateError> {
+        Ok(self.0.scripted(pool.as_str()).hooks)
+    }
+
+    async fn beat(
+        &self,
+        pool: &PoolId,
+        _hook: &str,
+        instance: &InstanceId,
+    ) -> Result<bool, ActuateError> {
+        self.0.hook_called(pool, "beat", instance)
+    }
+
+    async fn complete(
+        &self,
+        pool: &PoolId,
+        _hook: &str,
+        instance: &InstanceId,
+    ) -> Result<bool, ActuateError> {
+        let waits = self.0.hook_called(pool, "complete", instance)?;
+        self.0
+            .completed
+            .lock()
+            .expect("lock")
+            .insert(instance.0.clone());
+        self.0.crash.step().await;
+        Ok(waits)
+    }
 }
 
 /// One agent.
@@ -476,6 +540,26 @@ impl AgentLink for Link {
     }
 }
 
+/// Queues of glass.
+#[derive(Default)]
+pub struct Queues {
+    pub messages: Mutex<Vec<CloudNotice>>,
+    pub troubles: Mutex<Vec<(String, String)>>,
+}
+
+impl NoticeSource for Queues {
+    fn take(&self) -> Vec<CloudNotice> {
+        self.messages.lock().expect("lock").clone()
+    }
+    fn settle(&self, ids: &[String]) {
+        let mut messages = self.messages.lock().expect("lock");
+        messages.retain(|message| !ids.contains(&message.id));
+    }
+    fn troubles(&self) -> Vec<(String, String)> {
+        self.troubles.lock().expect("lock").clone()
+    }
+}
+
 /// Everything together.
 pub struct Rig {
     pub disk: Disk,
@@ -485,6 +569,7 @@ pub struct Rig {
     pub crash: Arc<Crash>,
     pub config: Arc<Config>,
     pub store: Arc<GlassStore>,
+    pub queues: Arc<Queues>,
     control: Option<Control>,
     pub commands: Commands,
 }
@@ -520,7 +605,7 @@ impl Rig {
         let config = Arc::new(config);
         let (store, control, commands) =
             Self::build(&disk, &clock, &cloud, &link, &crash, &config).await;
-        let rig = Self {
+        let mut rig = Self {
             disk,
             clock,
             link,
@@ -528,9 +613,11 @@ impl Rig {
             crash,
             config,
             store,
+            queues: Arc::default(),
             control: Some(control),
             commands,
         };
+        rig.listen();
         rig.tick();
         rig
     }
@@ -579,6 +666,20 @@ impl Rig {
         )
         .await;
         (self.store, self.control, self.commands) = (store, Some(control), commands);
+        self.listen();
+    }
+
+    fn listen(&mut self) {
+        let queues = self.queues.clone();
+        self.control.as_mut().expect("runs").hear_from(queues);
+    }
+
+    /// An agent tells something.
+    pub fn notice(&self, node: &NodeId, notice: v1::Notice) {
+        self.link.notices.lock().expect("lock").push(AgentNotice {
+            node: node.clone(),
+            notice,
+        });
     }
 
     pub async fn with_config(&mut self, text: &str) {

@@ -4,6 +4,7 @@
 
 use super::{Origin, PoolConfig, PoolSource};
 use crate::config::disruption::{self, DisruptionBudget};
+use crate::config::notices::{self, NoticePolicy};
 use crate::config::reader::Section;
 use crate::config::{DAY, SECOND, millis, values};
 use drover_core::model::{MicroUsd, Millis, Mode, PoolId, Quota, SiteId};
@@ -25,6 +26,7 @@ pub struct PoolTerms {
     pub quota: Quota,
     pub disruption: Vec<DisruptionBudget>,
     pub grace: Millis,
+    pub notices: NoticePolicy,
     pub labels: BTreeMap<String, String>,
     pub taints: BTreeMap<String, String>,
     pub prices: BTreeMap<String, MicroUsd>,
@@ -57,6 +59,7 @@ impl PoolTerms {
             quota: self.quota,
             disruption: self.disruption,
             grace: self.grace,
+            notices: self.notices,
             labels: self.labels,
             taints: self.taints,
             prices: self.prices,
@@ -104,6 +107,7 @@ pub(in crate::config) fn terms(section: &Section<'_>, min: u32, max: Option<u32>
     let quota = section.quota("removal_quota");
     let disruption = disruption::read(section.sections("disruption"));
     let grace = span("grace", Duration::ZERO, Millis::seconds(30), "30s");
+    let notices = notices::read(&section.section("notices"));
     let labels = section.map("labels", texts, values::any_text);
     let taints = section.map("taints", texts, values::any_text);
     let prices = section.map("prices", "write { \"p2.16xlarge\" = 14.4 }", values::usd);
@@ -119,6 +123,7 @@ pub(in crate::config) fn terms(section: &Section<'_>, min: u32, max: Option<u32>
         quota: quota.unwrap_or(Quota::Percent(10)),
         disruption,
         grace,
+        notices,
         labels,
         taints,
         prices: prices

@@ -90,6 +90,14 @@ impl Happening {
             Self::Gone { node: id, .. } => (Subject::Node(id), "gone", Info),
             Self::Vanished { node: id, .. } => (Subject::Node(id), "vanished", Warning),
             Self::Notice { node: id, .. } => (Subject::Node(id), "notice", Warning),
+            Self::NoticeOver { node: id, .. } => (Subject::Node(id), "notice_over", Info),
+            Self::NoticesUnreadable { queue, .. } => {
+                (Subject::Fleet(queue), "notices_unreadable", Alarm)
+            }
+            Self::NoticesReadable { queue } => (Subject::Fleet(queue), "notices_readable", Info),
+            Self::HookWaits { node: id, .. } => (Subject::Node(id), "hook_waits", Warning),
+            Self::HookEnds { node: id, .. } => (Subject::Node(id), "hook_ends", Warning),
+            Self::HookCompleted { node: id, .. } => (Subject::Node(id), "hook_completed", Info),
             Self::LaunchAsked { pool: id, .. } => (Subject::Pool(id), "launch_asked", Info),
             Self::LaunchGranted { pool: id, .. } => (Subject::Pool(id), "launch_granted", Info),
             Self::LaunchFailed { pool: id, kind, .. } => (

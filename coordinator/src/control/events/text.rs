@@ -96,6 +96,21 @@ impl Happening {
                 format!("{instance} of {name} ended without Drover")
             }
             Self::Notice { kind, message, .. } => because(format!("notice {kind}"), message),
+            Self::NoticeOver { kind, why, .. } => {
+                because(format!("notice {kind} does not hold any more"), why)
+            }
+            Self::NoticesUnreadable { queue, message } => {
+                format!("queue {queue} cannot be read: {message}")
+            }
+            Self::NoticesReadable { queue } => format!("queue {queue} can be read again"),
+            Self::HookWaits { hook, .. } => format!("it waits in its group's hook {hook}"),
+            Self::HookEnds { hook, at, .. } => format!(
+                "hook {hook} can be held until {}: then its drain is given up",
+                time(*at)
+            ),
+            Self::HookCompleted { hook, why, .. } => {
+                because(format!("hook {hook} is completed with CONTINUE"), why)
+            }
             Self::LaunchAsked {
                 offering,
                 launch,

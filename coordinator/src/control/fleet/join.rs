@@ -4,6 +4,7 @@ use super::FleetNode;
 use super::busy::{Evidence, busy};
 use super::marks;
 use super::sizes::{allocatable, count, model, template, used};
+use super::taken::{self, Told};
 use super::work::{self, Asked};
 use crate::config::{Config, PoolConfig, PoolSource};
 use crate::control::drains::stage;
@@ -47,6 +48,7 @@ pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
     let index = Index::new(sources);
     let claims = claims(sources, &index);
     let known = Known {
+        told: Told::new(sources.ledger),
         index,
         claims,
         launched,
@@ -76,7 +78,10 @@ pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
             if spoken_for.contains(&key) || (instance.state == InstanceState::Gone && !fixed) {
                 continue;
             }
-            nodes.push(silent(pool, reading, instance, &known.launched));
+            let mut node = silent(pool, reading, instance, &known.launched);
+            node.notices = known.told.of(&node.id, node.instance_id.as_ref());
+            node.taken = taken::why(&node.notices, Some(&pool.notices), sources.now);
+            nodes.push(node);
         }
     }
     nodes.sort_by(|a, b| a.id.cmp(&b.id));
@@ -85,6 +90,7 @@ pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
 
 /// What is looked up once per node.
 struct Known<'a> {
+    told: Told<'a>,
     index: Index<'a>,
     claims: BTreeMap<NodeId, (PoolId, InstanceId)>,
     launched: BTreeMap<InstanceId, LaunchId>,
@@ -273,6 +279,8 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
     let listed = view.as_ref().is_some_and(|view| view.workloads.is_some());
     let complete = known.is_some_and(|facts| count(facts.gpus.len()) >= expected);
     let kind = pool.map(PoolConfig::kind);
+    let notices = told.told.of(id, instance_id.as_ref());
+    let taken = taken::why(&notices, pool.map(|pool| &pool.notices), sources.now);
     let lifecycle = lifecycle::of(Levels {
         joined: true,
         drain: drain.as_ref().map(|drain| stage(drain.step)),
@@ -329,6 +337,8 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
         instance,
         launch,
         lifecycle,
+        notices,
+        taken,
         allocatable,
         reserved,
         busy,
@@ -379,6 +389,8 @@ fn silent(
         cordon: None,
         unreachable: fixed.is_some_and(|fixed| fixed.power.on.is_none()),
         faulty: None,
+        notices: Vec::new(),
+        taken: None,
         allocatable: offering
             .and_then(|offering| offering.allocatable.clone())
             .or_else(|| template(pool))

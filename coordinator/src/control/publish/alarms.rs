@@ -109,6 +109,13 @@ impl Control {
                     format!("{}: {what}", node.name),
                 ));
             }
+            for notice in &node.notices {
+                found.push((
+                    notice.kind.word(),
+                    node.id.0.clone(),
+                    format!("{}: {}", node.name, notice.message),
+                ));
+            }
             if let Some(why) = node.agent.as_deref().and_then(foreign_clock) {
                 let text = format!("{}: {why}", node.name);
                 found.push(("node_clock", node.id.0.clone(), text));
