@@ -43,10 +43,14 @@ impl Host {
             .expect("the script can be replaced");
     }
 
-    /// Writes its config. `extra` are whole TOML tables.
+    /// Writes its config. `extra` are whole TOML tables. An empty token is none.
     pub fn configure(&self, coordinator: &str, token: &str, extra: &str) {
+        let join = match token {
+            "" => String::new(),
+            token => format!("join_token = \"{token}\"\n"),
+        };
         let text = format!(
-            "coordinator = \"{coordinator}\"\njoin_token = \"{token}\"\nstate_dir = \"{dir}/agent\"\n\
+            "coordinator = \"{coordinator}\"\n{join}state_dir = \"{dir}/agent\"\n\
              hostname = \"{name}\"\n[gpu]\nlibrary = \"{nvml}\"\n{extra}\n",
             dir = self.dir.display(),
             name = self.name,

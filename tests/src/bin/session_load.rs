@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use drover_agent::config::Address;
 use drover_agent::identity::enrol::CallError;
+use drover_agent::identity::proof::Proof;
 use drover_agent::identity::token::JoinToken;
 use drover_agent::identity::{IdentityError, Keeper};
 use drover_agent::session::backoff;
@@ -83,7 +84,7 @@ async fn main() -> Result<()> {
         let keeper = Keeper::load(
             state,
             dialler.clone(),
-            Some(token.clone()),
+            Some(Proof::Token(token.clone())),
             rand::rng().random(),
         )?;
         let player = Player {

@@ -7,6 +7,7 @@ mod adoption;
 mod clocks;
 mod crashes;
 mod identity;
+mod instances;
 mod partitions;
 mod power;
 mod refusals;

@@ -3,6 +3,7 @@
 use crate::{QUICK, SOON, fleet};
 use drover_agent::config::Address;
 use drover_agent::identity::Keeper;
+use drover_agent::identity::proof::Proof;
 use drover_agent::session::link::Dialler;
 use drover_agent::state::StateDir;
 use drover_proto::limits;
@@ -105,7 +106,7 @@ impl Peer {
             server_name: limits::COORDINATOR_NAME.to_owned(),
         };
         let token = token.parse().expect("a token");
-        let keeper = Keeper::load(state, dialler, Some(token), 0.5).expect("a key");
+        let keeper = Keeper::load(state, dialler, Some(Proof::Token(token)), 0.5).expect("a key");
         Self { keeper, facts }
     }
 
