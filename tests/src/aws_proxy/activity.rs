@@ -106,6 +106,9 @@ impl Activities {
         let Some(row) = self.rows.iter_mut().rev().find(|r| r.id == id) else {
             return;
         };
+        if row.ended_unix_ms.is_some() {
+            return; // what is over stays as it ended
+        }
         status.word().clone_into(&mut row.status);
         if status.is_over() {
             row.ended_unix_ms = Some(now_unix_ms());

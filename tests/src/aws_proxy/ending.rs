@@ -52,6 +52,10 @@ pub(super) async fn begin(
         .unwrap_or_default();
     if let Some(known) = &known {
         known.dress(&mut entry);
+        if known.is_coming() {
+            let activities = &mut state.group(group).activities;
+            activities.turn(&known.activity, Status::Cancelled, "");
+        }
     }
     if !dead {
         detach(proxy, state, region, group, id).await?;
@@ -146,8 +150,14 @@ pub(super) async fn outside(
     let known = state.instances.get(id).cloned();
     if let Some(known) = &known {
         known.dress(&mut entry);
-        let activities = &mut state.group(group).activities;
-        activities.turn(&known.activity, Status::Failed, "");
+        if known.is_coming() {
+            let words = reason.map_or("", |(_, words)| words);
+            let why = format!(
+                "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: {words}"
+            );
+            let activities = &mut state.group(group).activities;
+            activities.turn(&known.activity, Status::Failed, &why);
+        }
     }
     detach(proxy, state, region, group, id).await?;
     end_in_ec2(proxy, state, region, id).await?;

@@ -129,6 +129,11 @@ impl Member {
         }
     }
 
+    /// Whether it has not come into service yet.
+    pub(super) fn is_coming(&self) -> bool {
+        matches!(self.phase, Phase::Pending | Phase::LaunchWait)
+    }
+
     /// Whether time alone may move it on.
     pub(super) fn is_moving(&self) -> bool {
         !matches!(self.phase, Phase::InService | Phase::Dead)
