@@ -109,6 +109,14 @@ async fn what_is_late_is_pending_and_what_is_hidden_is_nowhere() {
             .as_deref(),
         Some("Terminating")
     );
+    let launch = format!("Launching a new EC2 instance: {}", ends[0].instance);
+    let activities = proxy.activities("gr-late").await;
+    assert!(
+        activities
+            .iter()
+            .any(|a| a.0 == "Cancelled" && a.1 == launch),
+        "{activities:?}"
+    );
     let again = proxy
         .terminate(&ends[0].instance, true)
         .await
