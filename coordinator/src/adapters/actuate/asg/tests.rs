@@ -17,6 +17,7 @@ use crate::ports::actuate::{
 use crate::ports::clock::Clock;
 
 mod beside;
+mod budget;
 mod fake;
 mod look;
 mod withdraw;
