@@ -217,6 +217,19 @@ impl Moto {
         reply
     }
 
+    /// Makes a call of SQS behind the proxy's back; gives the answer's text.
+    ///
+    /// # Errors
+    /// moto's words when it refuses.
+    pub async fn sqs(
+        &self,
+        region: &str,
+        action: &str,
+        form: &[(String, String)],
+    ) -> Result<String, String> {
+        query_moto(&self.url, region, "sqs", "2012-11-05", action, form).await
+    }
+
     /// Makes a call of EC2 behind the proxy's back; gives the answer's text.
     ///
     /// # Errors

@@ -29,9 +29,6 @@ pub use limits::BudgetSettings;
 use meter::ApiMeter;
 pub use meter::{BucketFigures, CallFigures};
 
-/// Code of the error for a call that was held back here.
-const NOT_SENT: &str = "NotSent";
-
 /// What a client asks for requests beyond the first of a call.
 #[async_trait]
 pub trait Toll: Send + Sync {
@@ -137,8 +134,8 @@ impl Budget {
 
     /// Counts how a call ended, and learns from it.
     pub(crate) fn ended(&self, error: &AwsError) {
-        if error.code.as_deref() == Some(NOT_SENT) {
-            // Counted when it was held back.
+        if error.was_held_back() {
+            // Counted then.
             return;
         }
         let mut state = self.state();
@@ -214,9 +211,7 @@ fn not_sent(region: &Region, call: Call, name: BucketName, wait: u64, longest: u
     let text = format!(
         "held back by Drover's own limit of calls ({name}): the next may go in {wait} ms, and this one can wait {longest} ms"
     );
-    let mut error = AwsError::unreported(call, region, FailureKind::Throttle, text, false);
-    error.code = Some(NOT_SENT.to_owned());
-    error
+    AwsError::held_back(call, region, text)
 }
 
 /// The APIs whose calls are counted and not limited.

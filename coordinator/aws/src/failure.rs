@@ -97,6 +97,9 @@ pub struct Classified {
     pub limit: Option<QuotaLimit>,
 }
 
+/// Code of the error for a call that the budget held back.
+const NOT_SENT: &str = "NotSent";
+
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{call} in {region}: {kind}{}: {}{message}", code.as_ref().map(|c| format!(" ({c})")).unwrap_or_default(), self.in_words())]
@@ -164,6 +167,18 @@ impl AwsError {
                 limit: None,
             }),
         }
+    }
+
+    /// A call that was not sent, because the budget had no token for it in time.
+    pub(crate) fn held_back(call: Call, region: &Region, message: String) -> Self {
+        let mut error = Self::unreported(call, region, FailureKind::Throttle, message, false);
+        error.code = Some(NOT_SENT.to_owned());
+        error
+    }
+
+    /// Whether the call was never sent, because the budget had no token for it in time.
+    pub fn was_held_back(&self) -> bool {
+        self.code.as_deref() == Some(NOT_SENT)
     }
 
     /// Whether the credentials themselves are the trouble, and not what they permit: they expired, are unknown, or none

@@ -1,11 +1,13 @@
 //! The SDK client over the wire: against moto through the fault proxy.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use drover_aws::{
-    AwsApi, ClientToken, Credentials, Endpoints, FailureKind, GroupName, GroupTemplate, InstanceId,
-    InstanceState, LaunchAsk, LaunchPlace, MemberState, Region, SdkAws, SdkSettings,
+    AwsApi, AwsEvents, AwsMend, AwsOffers, AwsSurvey, Budget, BudgetSettings, Budgeted, Call,
+    ClientToken, Credentials, Endpoints, FailureKind, GroupName, GroupTemplate, InstanceId,
+    InstanceState, LaunchAsk, LaunchPlace, MemberState, Region, SdkAws, SdkSettings, TokioClock,
 };
 use drover_tests::aws_proxy::{AwsProxy, Cause, Effect, Fault, Ration, Scenario, Timing};
 use drover_tests::moto::{Moto, NewGroup};
@@ -524,4 +526,187 @@ async fn new_instances_can_be_hidden_and_pending() {
         .await
         .expect("describes");
     assert_eq!(instances[&pending[0]].state, InstanceState::Pending);
+}
+
+#[tokio::test]
+async fn a_survey_of_a_group_and_what_mends_it() {
+    let mut group = NewGroup::new("wire-survey", "g5.xlarge", &["us-east-1a", "us-east-1b"])
+        .tag("drover:found-here", "yes");
+    group.protects_new = false;
+    let (_proxy, aws, region, name) = set_up(group, Scenario::default()).await;
+    let moto = Moto::shared().await;
+    let form = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
+        rows.iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    };
+    let of_group = ("AutoScalingGroupName", "wire-survey");
+    for (action, rows) in [
+        (
+            "PutLifecycleHook",
+            vec![
+                of_group,
+                ("LifecycleHookName", "drain"),
+                (
+                    "LifecycleTransition",
+                    "autoscaling:EC2_INSTANCE_TERMINATING",
+                ),
+                ("HeartbeatTimeout", "300"),
+                ("DefaultResult", "CONTINUE"),
+            ],
+        ),
+        (
+            "PutScalingPolicy",
+            vec![
+                of_group,
+                ("PolicyName", "more"),
+                ("PolicyType", "SimpleScaling"),
+                ("AdjustmentType", "ChangeInCapacity"),
+                ("ScalingAdjustment", "1"),
+            ],
+        ),
+        (
+            "PutScheduledUpdateGroupAction",
+            vec![
+                of_group,
+                ("ScheduledActionName", "night"),
+                ("Recurrence", "0 22 * * *"),
+                ("DesiredCapacity", "0"),
+            ],
+        ),
+        (
+            "PutWarmPool",
+            vec![of_group, ("MinSize", "2"), ("PoolState", "Stopped")],
+        ),
+    ] {
+        moto.autoscaling(REGION, action, &form(&rows))
+            .await
+            .unwrap_or_else(|e| panic!("{action}: {e}"));
+    }
+    let tagged = aws
+        .groups_tagged(&region, "drover:found-here")
+        .await
+        .expect("looks");
+    assert_eq!(tagged.len(), 1);
+    assert_eq!(tagged[0].name, name);
+    let hooks = aws.lifecycle_hooks(&region, &name).await.expect("reads");
+    assert_eq!(hooks.len(), 1);
+    assert_eq!(
+        (hooks[0].name.as_str(), hooks[0].heartbeat_seconds),
+        ("drain", Some(300))
+    );
+    let policies = aws.scaling_policies(&region, &name).await.expect("reads");
+    assert_eq!(policies[0].kind.as_deref(), Some("SimpleScaling"));
+    let actions = aws.scheduled_actions(&region, &name).await.expect("reads");
+    assert_eq!((actions[0].desired, actions[0].min), (Some(0), None));
+    let pool = aws.warm_pool(&region, &name).await.expect("reads");
+    let pool = pool.expect("has one");
+    assert_eq!((pool.min, pool.state.as_str()), (2, "Stopped"));
+    assert_eq!(
+        aws.instance_refreshes(&region, &name).await.expect("reads"),
+        []
+    );
+    aws.check_region(&region).await.expect("is there");
+    let caller = aws.caller(&region).await.expect("is somebody");
+    assert!(caller.starts_with("arn:aws:"), "{caller}");
+
+    aws.protect_new(&region, &name).await.expect("mends");
+    aws.suspend_own_removals(&region, &name)
+        .await
+        .expect("mends");
+    aws.capacity_rebalance_off(&region, &name)
+        .await
+        .expect("mends");
+    let all = aws
+        .describe_groups(&region, std::slice::from_ref(&name))
+        .await
+        .expect("describes");
+    let seen = &all[&name];
+    assert!(seen.protects_new);
+    assert_eq!(
+        seen.suspended.keys().collect::<Vec<_>>(),
+        ["AZRebalance", "ReplaceUnhealthy"]
+    );
+    assert_eq!(
+        (seen.max, seen.desired),
+        (20, 0),
+        "nothing else was changed"
+    );
+    let zones = aws
+        .zones_of(
+            &region,
+            &["p4d.24xlarge".to_owned(), "x9.nothing".to_owned()],
+        )
+        .await
+        .expect("reads");
+    assert!(!zones["p4d.24xlarge"].is_empty());
+    assert!(!zones.contains_key("x9.nothing"), "it exists nowhere");
+}
+
+#[tokio::test]
+async fn another_account_is_asked_in_its_role_and_has_a_bucket_of_its_own() {
+    // Without the proxy, which signs anew what it passes on.
+    let moto = Moto::shared().await;
+    let budget = Arc::new(Budget::new(
+        BudgetSettings::default(),
+        Arc::new(TokioClock::start()),
+    ));
+    let sdk = client(moto.url()).await.with_toll(budget.clone());
+    let aws = Budgeted::new(sdk, budget.clone());
+    let own = Region::from(REGION);
+    let theirs = own
+        .clone()
+        .with_role("arn:aws:iam::210987654321:role/drover");
+    let caller = aws.caller(&theirs).await.expect("is somebody");
+    assert_eq!(
+        caller,
+        "arn:aws:sts::210987654321:assumed-role/drover/drover"
+    );
+    assert_ne!(aws.caller(&own).await.expect("is somebody"), caller);
+    let seen: Vec<_> = budget
+        .snapshot()
+        .into_iter()
+        .map(|f| (f.region, f.call, f.sent))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (own, Call::GetCallerIdentity, 1),
+            (theirs, Call::GetCallerIdentity, 1)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn messages_of_a_queue_are_received_and_deleted() {
+    let moto = Moto::shared().await;
+    let aws = client(moto.url()).await;
+    let region = Region::from(REGION);
+    let form = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let made = moto
+        .sqs(REGION, "CreateQueue", &[form("QueueName", "wire-notices")])
+        .await
+        .expect("a queue");
+    let (_, rest) = made.split_once("<QueueUrl>").expect("its address");
+    let queue = rest.split('<').next().unwrap_or_default().to_owned();
+    assert_eq!(aws.receive(&region, &queue, 0).await.expect("asks"), []);
+    let message = [
+        form("QueueUrl", &queue),
+        form("MessageBody", "{\"detail-type\":\"x\"}"),
+    ];
+    moto.sqs(REGION, "SendMessage", &message)
+        .await
+        .expect("is sent");
+    let found = aws.receive(&region, &queue, 1).await.expect("asks");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].body, "{\"detail-type\":\"x\"}");
+    let receipts = [found[0].receipt.clone()];
+    aws.delete(&region, &queue, &receipts)
+        .await
+        .expect("deletes");
+    let none = aws
+        .receive(&region, &format!("{queue}-none"), 0)
+        .await
+        .expect_err("there is no such queue");
+    assert_eq!(none.kind, FailureKind::Config, "{none}");
 }

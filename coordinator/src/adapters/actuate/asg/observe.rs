@@ -21,6 +21,8 @@ pub(super) const REGION_DEADLINE: Duration = Duration::from_secs(10);
 const AT_ONCE: usize = 8;
 /// Without anything missing, activities are read this often: they also tell what AWS does by itself.
 const ACTIVITIES_EVERY: Millis = Millis::minutes(1);
+/// So old, they are waited for.
+const ACTIVITIES_OVERDUE: Millis = Millis::minutes(3);
 /// How far back the first reading looks. Older failures are in the capacity memory.
 const FIRST_LOOK: Millis = Millis::minutes(5);
 
@@ -157,11 +159,18 @@ impl<A: AwsApi> AsgActuator<A> {
         }
         let first = self.clock.wall().0.saturating_sub(FIRST_LOOK.0);
         let since = last.map_or(i64::try_from(first).unwrap_or(0), |(_, since)| since);
-        match self
+        // Where nothing is missing they wait for no token: many groups are then read in turn, over the cycles of a minute.
+        let calm =
+            group.coming() == 0 && last.is_none_or(|(at, _)| now.minus(at) < ACTIVITIES_OVERDUE);
+        let ask = self
             .api
-            .describe_activities(&pool.region, &pool.group, since)
-            .await
-        {
+            .describe_activities(&pool.region, &pool.group, since);
+        let asked = if calm {
+            within(Duration::ZERO, ask).await
+        } else {
+            ask.await
+        };
+        match asked {
             Ok(found) => {
                 if !found.complete {
                     troubles.push(
@@ -180,6 +189,7 @@ impl<A: AwsApi> AsgActuator<A> {
                 self.memory(pool).seen().activities = Some((now, next));
                 found
             }
+            Err(error) if calm && error.was_held_back() => Activities::default(),
             Err(error) => {
                 troubles.push(format!("activities cannot be read: {error}"));
                 Activities::default()
