@@ -279,3 +279,101 @@ fn a_group_of_another_account_is_another_group() {
     assert!(group.role_arn.is_some());
     assert_eq!(config.pools[1].origin, Origin::File);
 }
+
+#[test]
+fn instance_identity_names_accounts_and_a_certificate_of_its_own_for_each_region() {
+    use drover_tests::identity_document::Signer;
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let (first, second) = (Signer::first(), Signer::second());
+    let east = file("us-east-1.pem", first.certificate_pem());
+    let west = file("us-west-2.pem", second.certificate_pem());
+    let same = file("eu-west-1.pem", first.certificate_pem());
+    let none = file("eu-west-2.pem", "hello");
+    let both = file(
+        "eu-west-3.pem",
+        &format!("{}{}", first.certificate_pem(), second.certificate_pem()),
+    );
+    let curve = rcgen::generate_simple_self_signed(vec!["x".to_owned()]).expect("a certificate");
+    let curve = file("sa-east-1.pem", &curve.cert.pem());
+    let certificate = file("certificate.pem", second.certificate_pem());
+    let text = |accounts: &str, certificates: &[&String]| {
+        format!(
+            "[enrolment.instance_identity]\naccounts = {accounts}\ncertificates = {certificates:?}\n"
+        )
+    };
+    let ours = "[\"123456789012\"]";
+    let config = parse(&text(ours, &[&east, &west])).expect("all is right");
+    let found = config.enrolment.instance_identity.expect("it is set");
+    assert_eq!(found.within, Millis::minutes(15));
+    assert_eq!(
+        found.certificates.keys().collect::<Vec<_>>(),
+        ["us-east-1", "us-west-2"]
+    );
+    assert_eq!(
+        parse("").expect("all is right").enrolment,
+        Enrolment::default()
+    );
+    let missing = dir.path().join("us-east-2.pem").display().to_string();
+    for (text, line, key, says) in [
+        (text("[\"1234\"]", &[&east]), 2, "accounts", "12 digits"),
+        (text("[]", &[&east]), 1, "accounts", "no account"),
+        (text(ours, &[]), 1, "certificates", "no certificate"),
+        (text(ours, &[&missing]), 3, "certificates", "cannot be read"),
+        (
+            text(ours, &[&none]),
+            3,
+            "certificates",
+            "no certificate in PEM",
+        ),
+        (text(ours, &[&both]), 3, "certificates", "several"),
+        (text(ours, &[&curve]), 3, "certificates", "no RSA key"),
+        (
+            text(ours, &[&certificate]),
+            3,
+            "certificates",
+            "named after its region",
+        ),
+        (
+            text(ours, &[&east, &same]),
+            3,
+            "certificates",
+            "region us-east-1 as well",
+        ),
+        (
+            text(ours, &[&east, &east]),
+            3,
+            "certificates",
+            "second certificate",
+        ),
+        (
+            format!("{}within = \"2h\"\n", text(ours, &[&east])),
+            4,
+            "within",
+            "out of range",
+        ),
+        (
+            format!("{}acounts = []\n", text(ours, &[&east])),
+            4,
+            "acounts",
+            "did you mean accounts?",
+        ),
+    ] {
+        let problems = parse(&text).expect_err(&text);
+        let told: Vec<_> = problems
+            .iter()
+            .map(|problem| (problem.line, problem.key.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [(line, format!("enrolment.instance_identity.{key}").as_str())],
+            "{text}"
+        );
+        let said = format!("{}; {}", problems[0].message, problems[0].fix);
+        assert!(said.contains(says), "{said}");
+    }
+}
