@@ -17,6 +17,9 @@ pub struct NoticePolicy {
     pub maintenance: OnMaintenance,
     /// Which counts from so long before it begins.
     pub maintenance_lead: Millis,
+    /// Work on a node of a capacity block is ended with grace so long before AWS begins to end the block's nodes, and no new
+    /// work comes from twice as long before.
+    pub block_lead: Millis,
     /// How work is treated on a node that its group ends.
     pub terminating: OnTerminating,
     /// For so long at most; absent: for as long as the group's hook can be held.
@@ -32,6 +35,7 @@ impl Default for NoticePolicy {
             rebalance_expires: Millis::minutes(30),
             maintenance: OnMaintenance::Show,
             maintenance_lead: Millis::minutes(24 * 60),
+            block_lead: Millis::minutes(15),
             terminating: OnTerminating::Wait,
             terminating_deadline: None,
             launch_hooks: Vec::new(),
@@ -105,6 +109,9 @@ pub(super) fn read(section: &Section<'_>) -> NoticePolicy {
         maintenance_lead: section
             .duration("maintenance_lead", SECOND * 60..=DAY * 30, "24h")
             .map_or(default.maintenance_lead, millis),
+        block_lead: section
+            .duration("block_lead", SECOND * 60..=DAY, "15m")
+            .map_or(default.block_lead, millis),
         terminating: terminating.map_or(default.terminating, |at| at.value),
         terminating_deadline: section
             .duration("terminating_deadline", SECOND * 10..=DAY * 2, "2h")

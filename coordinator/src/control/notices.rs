@@ -4,6 +4,7 @@
 //! Called by the cycle. A notice is settled after it is durable; what it asks for is decided anew in each cycle from its
 //! record (`follow`), so that a mode, a freeze or a restart loses nothing. Instances in no pool of ours are nobody's (I5).
 
+mod ends;
 mod follow;
 mod news;
 mod queues;
@@ -68,6 +69,7 @@ impl Control {
             self.link.settle_notices(&taken);
         }
         self.take_queues(round).await?;
+        self.hear_ends(round).await?;
         self.rejoin(round);
         self.follow_notices(round).await
     }
@@ -137,6 +139,8 @@ fn is_known(known: &NoticeRecord, word: &Word, now: UnixMs) -> bool {
             (_, None) => true,
             (None, Some(_)) => false,
         },
+        // It may be extended.
+        NoticeKind::BlockEnd => known.ends == word.ends,
     }
 }
 

@@ -60,7 +60,9 @@ impl Control {
         let policy = &self.config.pool(node.pool.as_ref()?)?.notices;
         let taken = node.taken.as_ref()?;
         let notice = node.notices.iter().find(|notice| match notice.kind {
-            NoticeKind::SpotInterruption | NoticeKind::LifecycleTerminating => taken.doomed,
+            NoticeKind::SpotInterruption
+            | NoticeKind::LifecycleTerminating
+            | NoticeKind::BlockEnd => taken.doomed,
             NoticeKind::Rebalance => policy.rebalance == OnRebalance::Replace,
             NoticeKind::ScheduledEvent => false,
         })?;

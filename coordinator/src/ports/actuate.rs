@@ -38,6 +38,8 @@ pub struct Instance {
     pub protected: Option<bool>,
     /// When it was launched, when known.
     pub launched: Option<UnixMs>,
+    /// When its provider begins to end it whatever it does, where that is known ahead (a capacity block).
+    pub ends: Option<UnixMs>,
 }
 
 /// A capacity failure that the provider reports on its own (scaling activities).

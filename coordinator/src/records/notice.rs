@@ -17,6 +17,8 @@ pub enum NoticeKind {
     Rebalance,
     /// Maintenance of its host.
     ScheduledEvent,
+    /// The capacity block that it runs in ends; its time is when AWS begins to end what runs there.
+    BlockEnd,
 }
 
 impl NoticeKind {
@@ -28,6 +30,7 @@ impl NoticeKind {
             Self::LifecycleTerminating => "lifecycle_terminating",
             Self::Rebalance => "rebalance",
             Self::ScheduledEvent => "scheduled_event",
+            Self::BlockEnd => "capacity_block_end",
         }
     }
 
@@ -39,6 +42,7 @@ impl NoticeKind {
             Self::LifecycleTerminating,
             Self::Rebalance,
             Self::ScheduledEvent,
+            Self::BlockEnd,
         ]
         .into_iter()
         .find(|kind| kind.word() == word)

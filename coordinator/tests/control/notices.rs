@@ -286,3 +286,46 @@ async fn a_notice_survives_a_restart_and_goes_with_its_node() {
     assert!(!rig.has_node(node.as_str()));
     assert_eq!(rig.count("/notice/").await, 0);
 }
+
+/// A capacity block: told ahead, kept free of new work, its work ended with grace before AWS does it.
+#[tokio::test]
+async fn a_capacity_block_is_drained_before_its_nodes_are_ended() {
+    let mut rig = Rig::new(&with("[pool.notices]\nblock_lead = \"15m\"\n")).await;
+    let node = working(&mut rig).await;
+    let ends = rig.clock.wall().after(Millis::minutes(120));
+    let set = |rig: &Rig, ends: Option<UnixMs>| {
+        let mut machines = rig.cloud.machines.lock().expect("lock");
+        machines.get_mut("i-1").expect("there").ends = ends;
+    };
+    set(&rig, Some(ends));
+    rig.once_only().await;
+    let desired = |rig: &Rig| order(rig, &node).map(|order| order.desired);
+    assert_ne!(desired(&rig), Some(DesiredState::Cordoned), "far away");
+
+    rig.pass(Millis::minutes(91)).await;
+    rig.once_only().await;
+    let cordon = order(&rig, &node).expect("an order");
+    assert_eq!(cordon.desired, DesiredState::Cordoned, "{}", cordon.reason);
+    assert!(
+        cordon.reason.contains("capacity block"),
+        "{}",
+        cordon.reason
+    );
+
+    // Extended: all of it is taken back.
+    set(&rig, Some(ends.after(Millis::minutes(600))));
+    rig.once_only().await;
+    assert_ne!(desired(&rig), Some(DesiredState::Cordoned), "extended");
+    set(&rig, Some(ends));
+
+    rig.pass(Millis::minutes(12)).await;
+    assert_eq!(desired(&rig), Some(DesiredState::Cordoned));
+    rig.clock.advance(Millis::minutes(2));
+    rig.once_only().await;
+    let order = order(&rig, &node).expect("an order");
+    let drain = order.drain.expect("draining");
+    assert_eq!(drain.policy, DrainPolicy::Evict, "with grace");
+    assert!(drain.deadline.expect("a deadline") < ends);
+    assert_eq!(order.reason, "its capacity block ends");
+    assert!(rig.cloud.asked() >= 1, "room for its work elsewhere");
+}

@@ -102,6 +102,8 @@ pub struct Machine {
     pub state: InstanceState,
     pub token: String,
     pub launched: UnixMs,
+    /// Its provider ends it then.
+    pub ends: Option<UnixMs>,
 }
 
 /// What the cloud does when it is asked for a pool.
@@ -193,6 +195,7 @@ impl Cloud {
                 state: InstanceState::Running,
                 token: String::new(),
                 launched: UnixMs(0),
+                ends: None,
             },
         );
     }
@@ -288,6 +291,7 @@ impl Actuator for CloudPort {
                     instance_type: kind.to_owned(),
                     protected: None,
                     launched: Some(machine.launched),
+                    ends: machine.ends,
                 })
                 .collect();
             Ok(PoolReading {
@@ -358,6 +362,7 @@ impl Actuator for CloudPort {
                         state: InstanceState::Pending,
                         token: order.token.clone(),
                         launched: cloud.now(),
+                        ends: None,
                     },
                 );
                 instances.push(InstanceId(id));

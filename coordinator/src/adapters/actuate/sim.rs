@@ -174,6 +174,7 @@ fn reading(
         instance_type: i.instance_type.clone(),
         protected: Some(true),
         launched: Some(UnixMs(i.launched_unix_ms)),
+        ends: None,
     });
     let unowned = group.owner.is_empty().then(|| Stop::NotOurs {
         why: format!(

@@ -66,6 +66,7 @@ impl StaticHosts {
             instance_type: String::new(),
             protected: None,
             launched: None,
+            ends: None,
         };
         PoolReading {
             instances: hosts.hosts.iter().map(instance).collect(),

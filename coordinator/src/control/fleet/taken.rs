@@ -65,7 +65,7 @@ pub(in crate::control) fn expires(record: &NoticeRecord, policy: &NoticePolicy) 
         NoticeKind::SpotInterruption => Some(record.ends.unwrap_or(record.at).after(SPOT_STALE)),
         NoticeKind::LifecycleTerminating => None,
         NoticeKind::Rebalance => Some(record.at.after(policy.rebalance_expires)),
-        NoticeKind::ScheduledEvent => {
+        NoticeKind::ScheduledEvent | NoticeKind::BlockEnd => {
             Some(record.ends.unwrap_or(record.at).after(MAINTENANCE_STALE))
         }
     }
@@ -102,6 +102,14 @@ pub(super) fn why(
                     return None;
                 }
                 taken(false, format!("maintenance of its host{}", at(record.ends)))
+            }
+            NoticeKind::BlockEnd => {
+                let (lead, ends) = (policy.block_lead, record.ends?);
+                if now.after(lead).after(lead) < ends {
+                    return None;
+                }
+                let why = format!("AWS ends its capacity block's nodes{}", at(record.ends));
+                taken(now.after(lead) >= ends, why)
             }
         }
     })

@@ -93,6 +93,16 @@ impl Control {
             }
             move_requests(round, tx, node, "spot notice");
         }
+        if notice.kind == NoticeKind::BlockEnd
+            && notice
+                .ends
+                .is_some_and(|ends| round.now.after(config.notices.block_lead) >= ends)
+        {
+            if mode == Mode::Full && notice.drain.is_none() {
+                self.force(round, tx, key, notice, node);
+            }
+            move_requests(round, tx, node, "its capacity block ends");
+        }
         // Without a hook the group waits for nobody.
         let hookless = || {
             self.known_hooks(pool, HookOn::Terminating)
@@ -131,9 +141,14 @@ impl Control {
         let drain = DrainRecord {
             id: DrainId(format!("{OWN_DRAIN}{:016x}", self.chance.next())),
             node: node.id.clone(),
-            policy: DrainPolicy::Force,
+            // A block's end leaves time for grace.
+            policy: match notice.kind {
+                NoticeKind::BlockEnd => DrainPolicy::Evict,
+                _ => DrainPolicy::Force,
+            },
             by: DROVER.to_owned(),
             reason: match notice.kind {
+                NoticeKind::BlockEnd => "its capacity block ends",
                 NoticeKind::LifecycleTerminating => "its group terminates it, and has no hook",
                 _ => "spot notice",
             }

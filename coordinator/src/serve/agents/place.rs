@@ -182,6 +182,7 @@ mod tests {
             instance_type: "g5.xlarge".into(),
             protected: None,
             launched: Some(UnixMs(LAUNCHED.0 + 1_000)),
+            ends: None,
         }
     }
 

@@ -95,6 +95,7 @@ fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
             instance_type: offering.instance_type.clone(),
             protected: Some(true),
             launched: Some(node.launched.after(stage.mishaps.ahead)),
+            ends: None,
         })
     };
     let alive = stage.world.alive_in(&group.name);

@@ -106,6 +106,7 @@ pub(super) fn instance(
         instance_type: member.instance_type.clone().unwrap_or_default(),
         protected: Some(member.protected),
         launched: known.and_then(|known| known.launched),
+        ends: None,
     })
 }
 

@@ -56,6 +56,7 @@ fn show(rig: &Rig, instances: &[(&str, UnixMs)]) {
         instance_type: "g5.xlarge".into(),
         protected: Some(true),
         launched: Some(*launched),
+        ends: None,
     });
     *rig.hosts.clouds.lock().unwrap() = vec![KnownPool {
         name: "east".into(),
