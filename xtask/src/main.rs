@@ -5,6 +5,7 @@
 //! before anything else can start.
 
 mod bench;
+mod catalogue;
 mod command;
 mod demo;
 mod lint;
@@ -37,6 +38,8 @@ enum Command {
     Demo(demo::Args),
     /// Measure one thing against its budget.
     Bench(bench::Args),
+    /// Write the compiled-in list of EC2 instance types anew from the facts beside it.
+    Catalogue(catalogue::Args),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Lint(args) => lint::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Catalogue(args) => catalogue::run(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

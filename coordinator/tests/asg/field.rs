@@ -77,6 +77,8 @@ impl Field {
                 region: (*region).into(),
                 group: group.name.as_str().into(),
                 prices: Default::default(),
+                zones: Vec::new(),
+                instance_types: Vec::new(),
             });
         }
         let proxy = AwsProxy::start(moto.url(), scenario)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use drover_aws::{AwsApi, GroupName, Region};
+use drover_aws::{AwsApi, AwsOffers, GroupName, Region};
 use drover_core::model::{FailureKind, InstanceId, MicroUsd, PoolId, PoolKind, UnixMs};
 
 use crate::config::{PoolConfig, PoolSource};
@@ -32,8 +32,11 @@ mod memory;
 mod observe;
 mod owner;
 mod prepare;
+mod quotes;
 mod reading;
 mod settle;
+mod tags;
+mod template;
 #[cfg(test)]
 mod tests;
 mod withdraw;
@@ -52,6 +55,10 @@ pub struct AsgPool {
     pub group: GroupName,
     /// USD per hour by instance type, before the compiled-in prices.
     pub prices: BTreeMap<String, MicroUsd>,
+    /// The only zones that are asked, the most liked first; empty: all of the group's.
+    pub zones: Vec<String>,
+    /// The types of the group that are planned with; empty: all of them.
+    pub instance_types: Vec<String>,
 }
 
 impl AsgPool {
@@ -70,13 +77,19 @@ impl AsgPool {
             },
             group: GroupName::new(asg.group.clone()),
             prices: config.prices.clone(),
+            zones: asg.zones.clone(),
+            instance_types: asg.instance_types.clone(),
         })
     }
 }
 
-/// What is remembered of groups in this process; it outlives a reload of the config.
+/// What is remembered of groups and types in this process; it outlives a reload of the config.
 #[derive(Default)]
-pub struct Memories(BTreeMap<(Region, GroupName), Arc<memory::PoolMemory>>);
+pub struct Memories {
+    groups: BTreeMap<(Region, GroupName), Arc<memory::PoolMemory>>,
+    catalogue: Arc<catalogue::Catalogue>,
+    market: Arc<quotes::Market>,
+}
 
 /// The adapter.
 pub struct AsgActuator<A> {
@@ -84,7 +97,9 @@ pub struct AsgActuator<A> {
     owner: Owner,
     pools: BTreeMap<PoolId, AsgPool>,
     memories: BTreeMap<PoolId, Arc<memory::PoolMemory>>,
-    catalogue: catalogue::Catalogue,
+    catalogue: Arc<catalogue::Catalogue>,
+    offers: Option<Arc<dyn AwsOffers>>,
+    market: Arc<quotes::Market>,
     clock: Arc<dyn Clock>,
     pause: Duration,
     read_deadline: Duration,
@@ -105,7 +120,9 @@ impl<A: AwsApi> AsgActuator<A> {
             owner,
             pools,
             memories: BTreeMap::new(),
-            catalogue: catalogue::Catalogue::default(),
+            catalogue: Arc::default(),
+            offers: None,
+            market: Arc::default(),
             clock,
             pause: grow::PAUSE,
             read_deadline: observe::REGION_DEADLINE,
@@ -119,13 +136,23 @@ impl<A: AwsApi> AsgActuator<A> {
     pub fn with_memories(mut self, kept: &mut Memories) -> Self {
         let mut of = |pool: &AsgPool| {
             let group = (pool.region.clone(), pool.group.clone());
-            kept.0.entry(group).or_default().clone()
+            kept.groups.entry(group).or_default().clone()
         };
+        self.catalogue = kept.catalogue.clone();
+        self.market = kept.market.clone();
         self.memories = self
             .pools
             .iter()
             .map(|(id, pool)| (id.clone(), of(pool)))
             .collect();
+        self
+    }
+
+    /// The same with AWS's own word on spot prices and on the zones of types. Without it spot groups need prices in the
+    /// config, and every zone of a group counts as one of its types.
+    #[must_use]
+    pub fn with_offers(mut self, offers: Arc<dyn AwsOffers>) -> Self {
+        self.offers = Some(offers);
         self
     }
 

@@ -1,40 +1,80 @@
-//! What a group's instance type offers and costs.
+//! What instance types offer and what launch templates say, with the age that each may have.
 //!
-//! Called by `reading`. Facts come from DescribeInstanceTypes and are kept for the life of the process: a type never
-//! changes. A template's version may be `$Latest`, so it is asked again after [`TEMPLATE_AGE`]. Prices come from the
-//! pool's config, else from a compiled-in list of on-demand prices (us-east-1, AWS's public price list).
+//! Called by `template`. Facts come from DescribeInstanceTypes and are kept for the life of the process: a type never
+//! changes. Where AWS does not answer, the compiled-in list (`known`) does, and it is said. A template's version may be
+//! `$Latest`, so it is asked again after [`TEMPLATE_AGE`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use drover_aws::{
-    AwsApi, AwsError, Group, GroupTemplate, InstanceTypeFacts, Market, Region, TemplateFacts,
-    TemplateRef,
+    AwsApi, AwsError, FailureKind, InstanceTypeFacts, Region, TemplateFacts, TemplateRef,
 };
 use drover_core::model::{Bytes, MicroUsd, MilliCpu, Millis, Resources};
 
+mod known;
+mod list;
+
+pub(super) use known::PRICED_IN;
+
 /// How long a launch template's facts are believed.
 const TEMPLATE_AGE: Millis = Millis::minutes(5);
-const PRICES: &str = include_str!("prices.txt");
+/// How long a type is not asked for again that the region did not know.
+const NOWHERE_AGE: Millis = Millis::minutes(60);
+/// How long nothing is asked again that could not be read.
+const FAILED_AGE: Millis = Millis::minutes(1);
+/// Of a virtual machine's memory, in thousandths, what its hypervisor and its kernel keep: what Karpenter takes for types
+/// that it has not seen yet (`vmMemoryOverheadPercent`, 7.5 %). A node that promises more than it has is asked for in vain.
+const KEPT_PERMILLE: u64 = 75;
 
-/// What a group launches, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct GroupFacts {
-    /// The types, the one to plan with first: the smallest.
-    pub(super) types: Vec<InstanceTypeFacts>,
-    /// How it pays; a mixed group is planned at on-demand.
-    pub(super) spot: bool,
-    /// What could not be learnt, for a person.
-    pub(super) doubts: Vec<String>,
+/// A launch template as it was last read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Template {
+    /// What it says; nothing when that version does not exist.
+    pub(super) facts: Option<TemplateFacts>,
+    /// What it said before, when another version took its place since the start.
+    pub(super) before: Option<TemplateFacts>,
+    at: Millis,
 }
 
-type Templates = BTreeMap<(Region, TemplateRef), (Millis, Option<TemplateFacts>)>;
+/// What is known of a type in a region.
+#[derive(Debug, Clone)]
+enum Learnt {
+    Facts(InstanceTypeFacts),
+    /// The region does not know it; when it was asked.
+    Nowhere(Millis),
+    /// It could not be read; when, and why.
+    Failed(Millis, String),
+}
+
+impl Learnt {
+    fn holds(&self, now: Millis) -> bool {
+        match self {
+            Self::Facts(_) => true,
+            Self::Nowhere(at) => now.minus(*at) < NOWHERE_AGE,
+            Self::Failed(at, _) => now.minus(*at) < FAILED_AGE,
+        }
+    }
+}
+
+/// Types by name, as far as they are known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Types {
+    /// What they offer.
+    pub(super) known: Vec<InstanceTypeFacts>,
+    /// Nobody knows what these offer.
+    pub(super) unknown: Vec<String>,
+    /// What a person should mend.
+    pub(super) doubts: Vec<String>,
+    /// Where facts came from the list instead of AWS.
+    pub(super) remarks: Vec<String>,
+}
 
 /// Facts that were learnt.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
-    types: Mutex<BTreeMap<(Region, String), InstanceTypeFacts>>,
-    templates: Mutex<Templates>,
+    types: Mutex<BTreeMap<(Region, String), Learnt>>,
+    templates: Mutex<BTreeMap<(Region, TemplateRef), Template>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -42,132 +82,121 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Catalogue {
-    /// What `group` launches. `now` is monotonic.
-    pub(super) async fn facts(
-        &self,
-        api: &impl AwsApi,
-        region: &Region,
-        group: &Group,
-        now: Millis,
-    ) -> Result<GroupFacts, AwsError> {
-        let mut facts = GroupFacts::default();
-        let mut names: Vec<String> = Vec::new();
-        let template = match &group.template {
-            GroupTemplate::Template(template) => Some(template),
-            GroupTemplate::Mixed(policy) => {
-                names.extend(
-                    policy
-                        .overrides
-                        .iter()
-                        .filter_map(|o| o.instance_type.clone()),
-                );
-                if policy.overrides.iter().any(|o| o.by_requirements) {
-                    facts
-                        .doubts
-                        .push("the group chooses types by requirements: name the types".to_owned());
-                }
-                facts.spot = policy.on_demand_percent_above_base == Some(0)
-                    && policy.on_demand_base.unwrap_or(0) == 0;
-                policy.template.as_ref()
-            }
-            GroupTemplate::Configuration(name) => {
-                facts.doubts.push(format!(
-                    "the group uses the launch configuration {name}: give it a launch template"
-                ));
-                None
-            }
-            GroupTemplate::Missing => {
-                facts
-                    .doubts
-                    .push("the group names no launch template".to_owned());
-                None
-            }
-        };
-        if let Some(template) = template {
-            match self.template(api, region, template, now).await? {
-                Some(found) => {
-                    if names.is_empty() {
-                        names.extend(found.instance_type);
-                        facts.spot |= found.market == Market::Spot;
-                    }
-                }
-                None => facts
-                    .doubts
-                    .push("the group's launch template version does not exist".to_owned()),
-            }
-        }
-        // Without a template that tells, what runs tells; a member is never asked for what it offers.
-        if names.is_empty() {
-            names.extend(
-                group
-                    .members
-                    .iter()
-                    .filter_map(|m| m.instance_type.clone())
-                    .filter(|t| !t.is_empty())
-                    .take(1),
-            );
-        }
-        names.sort_unstable();
-        names.dedup();
-        for name in &names {
-            match self.instance_type(api, region, name).await? {
-                Some(found) => facts.types.push(found),
-                None => facts
-                    .doubts
-                    .push(format!("{region} knows no instance type {name}")),
-            }
-        }
-        facts.types.sort_by_key(size);
-        if facts.types.is_empty() && facts.doubts.is_empty() {
-            facts
-                .doubts
-                .push("the group's launch template names no instance type".to_owned());
-        }
-        Ok(facts)
-    }
-
-    async fn template(
+    /// The template, at most [`TEMPLATE_AGE`] old; older only while it cannot be read. `now` is monotonic.
+    pub(super) async fn template(
         &self,
         api: &impl AwsApi,
         region: &Region,
         template: &TemplateRef,
         now: Millis,
-    ) -> Result<Option<TemplateFacts>, AwsError> {
+    ) -> Result<Template, AwsError> {
         let key = (region.clone(), template.clone());
-        let known = lock(&self.templates)
-            .get(&key)
-            .filter(|(at, _)| now.minus(*at) < TEMPLATE_AGE)
-            .cloned();
-        if let Some((_, found)) = known {
-            return Ok(found);
+        let old = lock(&self.templates).get(&key).cloned();
+        if let Some(old) = old.as_ref().filter(|t| now.minus(t.at) < TEMPLATE_AGE) {
+            return Ok(old.clone());
         }
-        let found = api.describe_template(region, template).await?;
-        lock(&self.templates).insert(key, (now, found.clone()));
+        let facts = match (api.describe_template(region, template).await, old.clone()) {
+            (Ok(facts), _) => facts,
+            (Err(error), Some(mut old)) => {
+                tracing::warn!(%region, %error, "a launch template cannot be read: what it said before counts");
+                let next = TEMPLATE_AGE.0.saturating_sub(FAILED_AGE.0);
+                old.at = Millis(now.0.saturating_sub(next));
+                lock(&self.templates).insert(key, old.clone());
+                return Ok(old);
+            }
+            (Err(error), None) => return Err(error),
+        };
+        let before = old.and_then(|old| {
+            let was = old.facts.clone();
+            let moved = was.is_some() && facts.is_some() && was != facts;
+            if moved { was } else { old.before }
+        });
+        let found = Template {
+            facts,
+            before,
+            at: now,
+        };
+        lock(&self.templates).insert(key, found.clone());
         Ok(found)
     }
 
-    async fn instance_type(
+    /// What these types offer in this region. `now` is monotonic.
+    pub(super) async fn types(
         &self,
         api: &impl AwsApi,
         region: &Region,
-        name: &str,
-    ) -> Result<Option<InstanceTypeFacts>, AwsError> {
-        let key = (region.clone(), name.to_owned());
-        if let Some(known) = lock(&self.types).get(&key).cloned() {
-            return Ok(Some(known));
-        }
-        let found = match api
-            .describe_instance_types(region, &[name.to_owned()])
-            .await
-        {
-            Ok(found) => found.into_values().next(),
-            Err(error) if error.kind == drover_aws::FailureKind::Config => None,
-            Err(error) => return Err(error),
+        names: &[String],
+        now: Millis,
+    ) -> Types {
+        let missing: Vec<String> = {
+            let learnt = lock(&self.types);
+            let key = |name: &&String| (region.clone(), (*name).clone());
+            let missing = |name: &&String| !learnt.get(&key(name)).is_some_and(|l| l.holds(now));
+            names.iter().filter(missing).cloned().collect()
         };
-        if let Some(found) = &found {
-            lock(&self.types).insert(key, found.clone());
+        self.learn(api, region, &missing, now).await;
+        let learnt = lock(&self.types);
+        let mut types = Types::default();
+        for name in names {
+            match learnt.get(&(region.clone(), name.clone())) {
+                Some(Learnt::Facts(facts)) => types.known.push(facts.clone()),
+                Some(Learnt::Failed(_, why)) => match known::facts(name) {
+                    Some(facts) => {
+                        types.known.push(facts);
+                        types.remarks.push(format!(
+                            "what {name} offers is taken from the built-in list, since AWS did not tell: {why}"
+                        ));
+                    }
+                    None => {
+                        types.unknown.push(name.clone());
+                        types
+                            .doubts
+                            .push(format!("what {name} offers cannot be read: {why}"));
+                    }
+                },
+                Some(Learnt::Nowhere(_)) | None => {
+                    types.unknown.push(name.clone());
+                    types
+                        .doubts
+                        .push(format!("{region} knows no instance type {name}"));
+                }
+            }
         }
-        Ok(found)
+        types
+    }
+
+    /// Asks for all at once; where one that AWS does not know fails the whole call, for each.
+    async fn learn(&self, api: &impl AwsApi, region: &Region, names: &[String], now: Millis) {
+        if names.is_empty() {
+            return;
+        }
+        let key = |name: &String| (region.clone(), name.clone());
+        match api.describe_instance_types(region, names).await {
+            Ok(mut found) => {
+                let mut learnt = lock(&self.types);
+                for name in names {
+                    let facts = found.remove(name);
+                    let facts = facts.map_or(Learnt::Nowhere(now), Learnt::Facts);
+                    learnt.insert(key(name), facts);
+                }
+            }
+            Err(error) if error.kind == FailureKind::Config && names.len() > 1 => {
+                for name in names {
+                    Box::pin(self.learn(api, region, std::slice::from_ref(name), now)).await;
+                }
+            }
+            Err(error) => {
+                let what = if error.kind == FailureKind::Config {
+                    Learnt::Nowhere(now)
+                } else {
+                    Learnt::Failed(now, error.to_string())
+                };
+                let mut learnt = lock(&self.types);
+                for name in names {
+                    learnt.insert(key(name), what.clone());
+                }
+            }
+        }
     }
 }
 
@@ -175,7 +204,8 @@ fn gpus(facts: &InstanceTypeFacts) -> u32 {
     facts.gpus.iter().map(|g| g.count).sum()
 }
 
-fn size(facts: &InstanceTypeFacts) -> (u32, Option<u64>, Option<u32>, String) {
+/// The order in which types are preferred for planning: the smallest first.
+pub(super) fn size(facts: &InstanceTypeFacts) -> (u32, Option<u64>, Option<u32>, String) {
     (
         gpus(facts),
         facts.memory_mib,
@@ -184,12 +214,18 @@ fn size(facts: &InstanceTypeFacts) -> (u32, Option<u64>, Option<u32>, String) {
     )
 }
 
-/// What a node of that type offers; nothing when AWS did not say all of it.
+/// What a node of that type offers to work; nothing when AWS did not say all of it.
 pub(super) fn resources(facts: &InstanceTypeFacts) -> Option<Resources> {
+    let memory = facts.memory_mib?.saturating_mul(1024 * 1024);
+    let kept = if facts.bare_metal == Some(true) {
+        0
+    } else {
+        memory / 1_000 * KEPT_PERMILLE
+    };
     Some(Resources {
         gpu_milli: 0,
         cpu: MilliCpu(u64::from(facts.vcpus?).saturating_mul(1000)),
-        memory: Bytes(facts.memory_mib?.saturating_mul(1024 * 1024)),
+        memory: Bytes(memory.saturating_sub(kept)),
         gpus: gpus(facts),
         ..Resources::default()
     })
@@ -204,31 +240,13 @@ pub(super) fn gpu_model(facts: &InstanceTypeFacts) -> String {
         .unwrap_or_default()
 }
 
-/// USD per hour of a type: the config's figure, else the list's.
+/// USD per hour on demand: the config's figure, else the list's, which holds in [`PRICED_IN`].
 pub(super) fn price(
     configured: &BTreeMap<String, MicroUsd>,
     instance_type: &str,
 ) -> Option<MicroUsd> {
-    configured.get(instance_type).copied().or_else(|| {
-        let text = PRICES
-            .lines()
-            .find_map(|line| line.strip_prefix(instance_type)?.strip_prefix(' '))?;
-        micro_usd(text)
-    })
-}
-
-/// `14.4` as millionths.
-fn micro_usd(text: &str) -> Option<MicroUsd> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let part = format!("{part:0<6}");
-    let micro: u64 = part.get(..6)?.parse().ok()?;
-    Some(MicroUsd(
-        whole
-            .parse::<u64>()
-            .ok()?
-            .checked_mul(1_000_000)?
-            .checked_add(micro)?,
-    ))
+    let configured = configured.get(instance_type).copied();
+    configured.or_else(|| known::price(instance_type))
 }
 
 #[cfg(test)]
@@ -236,20 +254,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_price_list_is_a_price() {
-        for line in PRICES.lines() {
-            let (name, _) = line.split_once(' ').expect("a type and a price");
-            let found = price(&BTreeMap::new(), name).expect(line);
-            assert!(found > MicroUsd(0), "{line}");
-        }
-        assert_eq!(micro_usd("14.4"), Some(MicroUsd(14_400_000)));
-        assert_eq!(micro_usd("3"), Some(MicroUsd(3_000_000)));
+    fn the_config_prices_before_the_list() {
         assert_eq!(
-            price(&BTreeMap::new(), "x9.huge"),
-            None,
-            "an unknown price is not zero"
+            price(&BTreeMap::new(), "g5.xlarge"),
+            Some(MicroUsd(1_006_000))
         );
         let own = BTreeMap::from([("g5.xlarge".to_owned(), MicroUsd(1))]);
         assert_eq!(price(&own, "g5.xlarge"), Some(MicroUsd(1)));
+        assert_eq!(price(&own, "x9.huge"), None, "an unknown price is not zero");
+    }
+
+    #[test]
+    fn a_virtual_machine_promises_less_memory_than_its_type() {
+        let facts = known::facts("g5.xlarge").expect("known");
+        let offers = resources(&facts).expect("all is said");
+        assert_eq!((offers.gpus, offers.cpu.0), (1, 4_000));
+        assert!(offers.memory < Bytes(16 << 30) && offers.memory > Bytes(14 << 30));
+        let metal = known::facts("c5.metal").expect("known");
+        let all = metal.memory_mib.expect("said") << 20;
+        assert_eq!(resources(&metal).map(|r| r.memory), Some(Bytes(all)));
+        let odd = InstanceTypeFacts {
+            memory_mib: None,
+            ..facts
+        };
+        assert_eq!(resources(&odd), None, "what was not said is not zero");
     }
 }

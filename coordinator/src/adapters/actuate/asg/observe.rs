@@ -12,7 +12,7 @@ use futures::future::{BoxFuture, join_all};
 use futures::stream;
 
 use super::reading::{self, Read};
-use super::{AsgActuator, AsgPool, convert};
+use super::{AsgActuator, AsgPool, convert, template};
 use crate::ports::actuate::{ActuateError, PoolReading};
 
 /// Longest time for one region, unless told otherwise: two attempts of a call.
@@ -109,17 +109,23 @@ impl<A: AwsApi> AsgActuator<A> {
 
     async fn read_group(&self, pool: &AsgPool, group: &Group) -> PoolReading {
         let mut troubles = Vec::new();
-        let facts = match self
-            .catalogue
-            .facts(&self.api, &pool.region, group, self.clock.mono())
-            .await
-        {
-            Ok(facts) => facts,
-            Err(error) => {
-                troubles.push(format!("what the group launches cannot be read: {error}"));
-                Default::default()
-            }
-        };
+        let mono = self.clock.mono();
+        let read = template::facts(&self.catalogue, &self.api, pool, group, mono);
+        let facts = read.await.unwrap_or_else(|error| {
+            troubles.push(format!("what the group launches cannot be read: {error}"));
+            Default::default()
+        });
+        let types: Vec<String> = facts.types.iter().map(|t| t.name.clone()).collect();
+        let quotes = self
+            .market
+            .quotes(
+                self.offers.as_deref(),
+                &pool.region,
+                &types,
+                facts.spot,
+                mono,
+            )
+            .await;
         let activities = self.new_activities(pool, group, &mut troubles).await;
         let now = self.clock.wall();
         let mut seen = self.memory(pool).seen();
@@ -128,6 +134,7 @@ impl<A: AwsApi> AsgActuator<A> {
             owner: &self.owner,
             group,
             facts: &facts,
+            quotes: &quotes,
             activities: &activities,
             known: &seen.instances,
             no_launch: seen.no_launch(self.clock.mono()),
@@ -139,6 +146,7 @@ impl<A: AwsApi> AsgActuator<A> {
         reading
             .failures
             .extend(reading::ends(&ended, &reading.offerings));
+        reading.remarks.extend(quotes.troubles);
         reading.warnings.extend(troubles);
         reading
     }

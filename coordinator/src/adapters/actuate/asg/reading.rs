@@ -8,9 +8,11 @@ use drover_aws::{Activities, Group, GroupTemplate, InstanceId};
 use drover_core::model::{OfferingId, Steering, Stop, UnixMs};
 
 use super::AsgPool;
-use super::catalogue::GroupFacts;
 use super::look::Known;
 use super::owner::Owner;
+use super::quotes::Quotes;
+use super::tags;
+use super::template::GroupFacts;
 use super::withdraw::under_way;
 use crate::ports::actuate::PoolReading;
 
@@ -26,6 +28,7 @@ pub(super) struct Read<'a> {
     pub(super) owner: &'a Owner,
     pub(super) group: &'a Group,
     pub(super) facts: &'a GroupFacts,
+    pub(super) quotes: &'a Quotes,
     pub(super) activities: &'a Activities,
     /// What EC2 says of members.
     pub(super) known: &'a BTreeMap<InstanceId, Known>,
@@ -56,7 +59,10 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
     } else {
         Steering::Group
     };
-    let (offerings, mut warnings) = offerings::offerings(read, steering);
+    let marks = tags::marks(&read.group.tags);
+    let offered = offerings::offerings(read, steering, &marks);
+    let (offerings, mut warnings) = (offered.offerings, offered.warnings);
+    warnings.extend(marks.doubts.iter().cloned());
     warnings.extend(
         why_group
             .map(|why| format!("grows by SetDesiredCapacity, without a choice of zone: {why}")),
@@ -67,7 +73,8 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
         .into_iter()
         .chain(offerings.iter().map(|o| (o.id.clone(), o.zone.clone())))
         .collect();
-    let stops = warnings::stops(read);
+    let mut stops = warnings::stops(read);
+    stops.extend(offered.stop);
     let removable =
         !stops.iter().any(|s| matches!(s, Stop::NotOurs { .. })) && !read.group.is_weighted();
     let instances = members::instances(read, &offerings);
@@ -79,10 +86,10 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
         provider_max: Some(read.group.max),
         stops,
         removable,
-        labels: BTreeMap::new(),
-        taints: BTreeMap::new(),
+        labels: marks.labels,
+        taints: marks.taints,
         warnings,
-        remarks: Vec::new(),
+        remarks: offered.remarks,
         failures,
         unfilled: read.group.coming(),
         withdrawing: under_way(&read.group.tags).is_some(),

@@ -32,6 +32,10 @@ pub(super) struct World {
     /// Other changes that were made meanwhile.
     pub(super) amid: Vec<String>,
     pub(super) now_ms: i64,
+    /// The only types that there are; empty: every type there is an A100 machine.
+    pub(super) types: BTreeMap<String, InstanceTypeFacts>,
+    /// What the launch template says instead of version 1; `Some(None)`: there is no such version.
+    pub(super) template: Option<Option<TemplateFacts>>,
 }
 
 #[derive(Clone, Default)]
@@ -91,6 +95,24 @@ pub(super) fn timeout(call: Call) -> AwsError {
         "no reply".into(),
         true,
     )
+}
+
+/// Eight A100s under any name.
+pub(super) fn a100s(name: &str) -> InstanceTypeFacts {
+    InstanceTypeFacts {
+        name: name.to_owned(),
+        vcpus: Some(96),
+        memory_mib: Some(1_179_648),
+        gpus: vec![Gpu {
+            model: "A100".into(),
+            maker: None,
+            count: 8,
+            memory_mib: Some(40_960),
+        }],
+        local_disk_gb: None,
+        architectures: vec![],
+        bare_metal: Some(false),
+    }
 }
 
 impl World {
@@ -372,31 +394,25 @@ impl AwsApi for Fake {
 
     async fn describe_instance_types(
         &self,
-        _: &Region,
+        region: &Region,
         types: &[String],
     ) -> Result<BTreeMap<String, InstanceTypeFacts>, AwsError> {
-        let failure = self
-            .enter(Call::DescribeInstanceTypes, "describe types".into())
-            .1;
-        let gpu = Gpu {
-            model: "A100".into(),
-            maker: None,
-            count: 8,
-            memory_mib: Some(40_960),
+        let call = Call::DescribeInstanceTypes;
+        let (world, failure) = self.enter(call, format!("describe types {}", types.join(",")));
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let facts = |name: &String| {
+            if world.types.is_empty() {
+                return Some(a100s(name));
+            }
+            world.types.get(name).cloned()
         };
-        let facts = |name: &String| InstanceTypeFacts {
-            name: name.clone(),
-            vcpus: Some(96),
-            memory_mib: Some(1_179_648),
-            gpus: vec![gpu.clone()],
-            local_disk_gb: None,
-            architectures: vec![],
-            bare_metal: Some(false),
-        };
-        failure.map_or(
-            Ok(types.iter().map(|t| (t.clone(), facts(t))).collect()),
-            Err,
-        )
+        let found: Option<BTreeMap<_, _>> =
+            types.iter().map(|t| Some((t.clone(), facts(t)?))).collect();
+        let text = "The following supplied instance types do not exist";
+        found
+            .ok_or_else(|| AwsError::reported(call, region, 400, Some("InvalidInstanceType"), text))
     }
 
     async fn describe_template(
@@ -404,12 +420,13 @@ impl AwsApi for Fake {
         _: &Region,
         _: &TemplateRef,
     ) -> Result<Option<TemplateFacts>, AwsError> {
-        let failure = self
-            .enter(
-                Call::DescribeLaunchTemplateVersions,
-                "describe template".into(),
-            )
-            .1;
+        let (world, failure) = self.enter(
+            Call::DescribeLaunchTemplateVersions,
+            "describe template".into(),
+        );
+        if let (None, Some(said)) = (&failure, &world.template) {
+            return Ok(said.clone());
+        }
         let facts = TemplateFacts {
             id: None,
             version: Some(1),
