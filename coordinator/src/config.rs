@@ -26,6 +26,7 @@ pub use budget::AwsBudget;
 pub use disruption::{DisruptionBudget, Window};
 pub use enrolment::Enrolment;
 pub use notices::{NoticePolicy, OnMaintenance, OnRebalance, OnTerminating};
+pub(crate) use pools::plain;
 pub use pools::{
     AsgPool, Origin, PoolConfig, PoolSource, PoolTerms, PowerCommands, SimPool, StaticPool,
     youngest_reaped,

@@ -6,7 +6,7 @@
 //! what clouds told of nodes and the hooks in which instances wait (`/notice/`, `/hook/`),
 //! approvals and the breaker's counts (`/approval/`, `/breaker/`), join tokens (`/token/`), first uses of
 //! instance identity documents (`/claim/`), revocations
-//! (`/revoked/`), admin identities (`/admin/`), the CA's fingerprint (`/ca`), audit (`/audit/`), events (`/event/`, a
+//! (`/revoked/`), groups found by their tag (`/discovered/`), admin identities (`/admin/`), the CA's fingerprint (`/ca`), audit (`/audit/`), events (`/event/`, a
 //! bounded tail).
 //!
 //! Rebuilt at start, because agents and providers say it again: facts, telemetry, workloads, conditions, instances,
@@ -14,6 +14,7 @@
 //!
 //! Every struct tolerates unknown fields and defaults new ones, so that a store is readable by the release before.
 
+pub mod discovered;
 pub mod fleet;
 pub mod identity;
 pub mod keys;
@@ -21,6 +22,7 @@ pub mod notice;
 pub mod order;
 pub mod request;
 
+pub use discovered::{DiscoveredGroup, DiscoveredRecord};
 pub use fleet::{
     ApprovalRecord, AuditRecord, BreakerRecord, EventRecord, FreezeRecord, IdleRecord,
     LaunchRecord, LaunchState, MemoryRecord, PoolRecord, Severity,

@@ -2,6 +2,8 @@
 
 mod actuators;
 mod admission;
+mod aws;
+mod discovery;
 mod lead;
 mod reload;
 
@@ -32,6 +34,7 @@ use crate::serve::identities::IdentityDesk;
 use crate::serve::tokens::TokenDesk;
 use admission::PoolAdmission;
 use anyhow::{Context as _, Result};
+use discovery::Discovered;
 use drover_core::model::{Millis, PoolKind};
 use reload::Reload;
 use std::net::{IpAddr, SocketAddr};
@@ -121,6 +124,12 @@ fn crash_points() -> fail::FailScenario<'static> {
 
 /// A pool that this build cannot drive, and the fix.
 pub(super) fn not_built(config: &Config) -> Option<String> {
+    if !config.aws.discover.is_empty() && !cfg!(feature = "aws") {
+        let fix = "use a build with it";
+        return Some(format!(
+            "groups are to be discovered, and this drover was built without the feature aws: {fix}"
+        ));
+    }
     let asg = config
         .pools
         .iter()
@@ -176,8 +185,11 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
     let ca = Arc::new(Ca::open(&state_dir, &*store, &*clock).await?);
     let journal = Arc::new(Journal::open(store.clone(), clock.clone()).await?);
     let hub = Hub::new(clock.clone());
+    let mut kept = actuators::Kept::default();
+    let cloud = kept.cloud(&config).await;
+    let mut discovered = Discovered::open(store.clone(), cloud.as_ref()).await?;
     let base = Foundation {
-        config: Arc::new(config),
+        config: Arc::new(discovered.merge(&config).0),
         store,
         clock,
         journal,
@@ -187,7 +199,6 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
 
     let identities = base.identities();
     base.first_admin(&identities, address).await?;
-    let mut kept = actuators::Kept::default();
     let (control, commands, asks) = base.control(&state_dir, &mut kept).await?;
     let tls = serve::tls::config(&base.ca, &base.config.server.names, &base.clock)?;
     let gate = Gate::new(base.store.clone(), base.clock.clone());
@@ -196,6 +207,8 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
     let calls = kept.calls();
     let reload = Reload {
         path: path.to_owned(),
+        file: config,
+        discovered,
         running: base.config.clone(),
         store: base.store.clone(),
         clock: base.clock.clone(),

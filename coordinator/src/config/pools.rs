@@ -204,7 +204,7 @@ pub struct SimPool {
 
 const NAME: &str = "write letters, digits, dots and dashes, at most 63";
 
-pub(super) fn plain(name: &str) -> bool {
+pub(crate) fn plain(name: &str) -> bool {
     name.len() <= 63
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name

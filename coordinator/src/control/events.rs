@@ -28,6 +28,13 @@ pub enum Happening {
     ConfigRefused {
         why: String,
     },
+    PoolsDiscovered {
+        gained: String,
+        lost: String,
+    },
+    DiscoveryTrouble {
+        what: String,
+    },
     Joined {
         node: NodeId,
         name: String,

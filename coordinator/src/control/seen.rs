@@ -88,6 +88,8 @@ pub struct Seen {
     pub holds_at: Option<(UnixMs, Millis)>,
     /// What of it stands in the store; absent before it was read.
     pub holds_written: Option<BTreeMap<(String, String), UnixMs>>,
+    /// What discovery could not read or had to leave out.
+    pub undiscovered: Vec<String>,
     /// Why the config that was pushed last was refused.
     pub refused_config: Option<String>,
     /// Notices of queues about instances that nobody knows: since when, monotonic.
@@ -110,6 +112,7 @@ impl Seen {
             cycle: 0,
             started,
             started_mono,
+            undiscovered: Vec::new(),
             refused_config: None,
             settled: false,
             clocks: clock::Guard::default(),

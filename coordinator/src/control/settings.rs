@@ -20,6 +20,10 @@ pub enum Ask {
     Rehearsal(oneshot::Sender<Rehearsal>),
     /// Another config from now on.
     Settings(Box<Settings>),
+    /// The same config with other pools found in AWS.
+    Discovered(Box<Settings>),
+    /// What discovery could not read or had to leave out; empty: nothing.
+    Undiscovered(Vec<String>),
     /// A config was refused: told, and the last good one stays.
     Refused {
         /// Everything that is wrong with it.
@@ -58,7 +62,28 @@ impl Control {
                 let _ = answer.send(self.rehearse().await);
                 Ok(())
             }
-            Ask::Settings(settings) => self.reconfigure(*settings).await,
+            Ask::Settings(settings) => {
+                self.seen.refused_config = None;
+                let (gained, lost) = self.reconfigure(*settings);
+                self.tell(Happening::ConfigTaken { gained, lost }).await
+            }
+            Ask::Discovered(settings) => {
+                let (gained, lost) = self.reconfigure(*settings);
+                // A group whose maximum was changed is no news.
+                if gained.is_empty() && lost.is_empty() {
+                    return Ok(());
+                }
+                self.tell(Happening::PoolsDiscovered { gained, lost }).await
+            }
+            Ask::Undiscovered(troubles) => {
+                let before = std::mem::replace(&mut self.seen.undiscovered, troubles.clone());
+                for what in troubles {
+                    if !before.contains(&what) {
+                        self.tell(Happening::DiscoveryTrouble { what }).await?;
+                    }
+                }
+                Ok(())
+            }
             Ask::Refused { why } => {
                 self.seen.refused_config = Some(why.clone());
                 self.tell(Happening::ConfigRefused { why }).await
@@ -66,8 +91,8 @@ impl Control {
         }
     }
 
-    /// Goes on with another config. What is known of pools, agents and clocks stays.
-    async fn reconfigure(&mut self, settings: Settings) -> Result<(), CycleError> {
+    /// Goes on with another config; says which pools it gains and loses. What is known of pools, agents and clocks stays.
+    fn reconfigure(&mut self, settings: Settings) -> (String, String) {
         let names = |config: &Config| {
             config
                 .pools
@@ -84,9 +109,8 @@ impl Control {
         self.config = settings.config.clone();
         self.sources = settings.sources;
         self.pools.replace(settings.actuators);
-        self.seen.refused_config = None;
         self.settings.send_replace(settings.config);
-        self.tell(Happening::ConfigTaken { gained, lost }).await
+        (gained, lost)
     }
 
     async fn tell(&self, what: Happening) -> Result<(), CycleError> {

@@ -211,6 +211,10 @@ pub struct PoolView {
     pub offerings: Vec<(Offering, Option<MemoryEntry>)>,
     /// Current reasons in words (I9), the provider's warnings included.
     pub reasons: Vec<String>,
+    /// What the provider says that is worth knowing and no trouble.
+    pub remarks: Vec<String>,
+    /// Where it came from: the config file, or a region where it was discovered; empty for an orphaned one.
+    pub origin: String,
     /// No longer in the config.
     pub orphaned: bool,
     /// Launches in a row that never joined.

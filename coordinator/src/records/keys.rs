@@ -41,6 +41,9 @@ pub const AUDIT: &str = "/audit/";
 /// Events, by zero-padded sequence number; a bounded tail.
 pub const EVENT: &str = "/event/";
 
+/// Groups that discovery found, by region and role.
+pub const DISCOVERED: &str = "/discovered/";
+
 /// What the fleet has learnt from its own work.
 pub const LEARNT: &str = "/learnt";
 

@@ -23,6 +23,7 @@ mod beside;
 pub mod calls;
 mod catalogue;
 mod convert;
+mod discover;
 mod doctor;
 mod grow;
 mod journal;
@@ -41,6 +42,7 @@ mod template;
 mod tests;
 mod withdraw;
 
+pub use discover::{Discovery, Found, POOL_TAG};
 pub use doctor::Doctor;
 pub use owner::{BadOwner, FREEZE_TAG, OWNER_TAG, Owner, UNCLAIMED};
 

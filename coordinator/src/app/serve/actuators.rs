@@ -1,6 +1,8 @@
 //! One actuator per kind of pool in the config.
 
 use crate::adapters::actuate::asg::calls::{BudgetCalls, budget_settings};
+use super::aws::{Client, Cloud};
+use crate::adapters::actuate::asg::{AsgActuator, AsgPool, Memories, Owner};
 use crate::adapters::actuate::sim::SimCloud;
 use crate::adapters::actuate::static_hosts::StaticHosts;
 use crate::adapters::cloud::{Engine, load_world};
@@ -25,8 +27,9 @@ pub(super) struct Kept {
     /// The embedded cloud, and the file it was made from: it is not made anew under its instances.
     world: Option<(PathBuf, Arc<Engine>)>,
     /// Calls at work on groups, and what was last wanted of them.
-    #[cfg(feature = "aws")]
-    groups: crate::adapters::actuate::asg::Memories,
+    groups: Memories,
+    /// AWS.
+    client: Client,
 }
 
 impl Default for Kept {
@@ -37,13 +40,18 @@ impl Default for Kept {
                 Arc::new(TokioClock::start()),
             )),
             world: None,
-            #[cfg(feature = "aws")]
-            groups: Default::default(),
+            groups: Memories::default(),
+            client: Client::default(),
         }
     }
 }
 
 impl Kept {
+    /// AWS, where the config needs it and this program was built with it.
+    pub(super) async fn cloud(&mut self, config: &Config) -> Option<Cloud> {
+        self.client.of(config, &self.budget).await
+    }
+
     /// What is asked of AWS, in numbers.
     pub(super) fn calls(&self) -> Arc<dyn CallCounts> {
         Arc::new(BudgetCalls(self.budget.clone()))
@@ -98,46 +106,23 @@ fn sim(config: &Config, kept: &mut Kept) -> Result<SimCloud> {
     Ok(SimCloud::embedded(engine, &config.pools))
 }
 
-#[cfg(feature = "aws")]
 async fn asg(
     config: &Config,
     store: &dyn Store,
     clock: &Arc<dyn Clock>,
     kept: &mut Kept,
 ) -> Result<Arc<dyn Actuator>> {
-    use crate::adapters::actuate::asg::{AsgActuator, AsgPool, Owner};
-    use drover_aws::{Budgeted, Endpoints, SdkAws, SdkSettings};
     let pools: Vec<AsgPool> = config.pools.iter().filter_map(AsgPool::of).collect();
-    let Some(home) = pools.first().map(|pool| pool.region.clone()) else {
-        bail!("no pool of kind asg");
+    let Some(cloud) = kept.cloud(config).await else {
+        let name = pools.first().map(|pool| pool.pool.to_string());
+        bail!(
+            "pool {} is of kind asg, and this program was built without the feature `aws`: use a release, or build with \
+             default features",
+            name.unwrap_or_default()
+        );
     };
-    let mut settings = SdkSettings::new(home);
-    settings.endpoints = Endpoints {
-        default: config.aws.endpoint.clone(),
-        ..Endpoints::default()
-    };
-    let sdk = SdkAws::new(settings).await.with_toll(kept.budget.clone());
-    let api = Budgeted::new(sdk, kept.budget.clone());
     let owner = Owner::new(store.store_id(), store.fence().0)?;
-    let adapter = AsgActuator::new(api, owner, pools, clock.clone());
+    let adapter =
+        AsgActuator::new(cloud.api, owner, pools, clock.clone()).with_offers(cloud.offers);
     Ok(Arc::new(adapter.with_memories(&mut kept.groups)))
-}
-
-#[cfg(not(feature = "aws"))]
-async fn asg(
-    config: &Config,
-    _: &dyn Store,
-    _: &Arc<dyn Clock>,
-    _: &mut Kept,
-) -> Result<Arc<dyn Actuator>> {
-    let asg = |pool: &&crate::config::PoolConfig| pool.kind() == PoolKind::Asg;
-    let name = config
-        .pools
-        .iter()
-        .find(asg)
-        .map(|pool| pool.name.to_string())
-        .unwrap_or_default();
-    bail!(
-        "pool {name} is of kind asg, and this program was built without the feature `aws`: use a release, or build with default features"
-    )
 }

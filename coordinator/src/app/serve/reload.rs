@@ -1,6 +1,7 @@
-//! SIGHUP: another config for a running coordinator. A file that does not parse or check leaves the last good one in
-//! force, and is told as event and alarm.
+//! Another config for a running coordinator: at SIGHUP the file's, and with other pools whenever other groups are found in
+//! AWS. A file that does not parse or check leaves the last good one in force, and is told as event and alarm.
 
+use super::discovery::Discovered;
 use super::{actuators, not_built};
 use crate::adapters::demand::requests::Requests;
 use crate::config::{self, Config};
@@ -11,46 +12,106 @@ use crate::ports::store::Store;
 use anyhow::{Context as _, Result, bail};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::Signal;
+use tokio::time::{Instant, sleep_until};
 
 /// What a reload is made with.
 pub(super) struct Reload {
     pub(super) path: PathBuf,
+    /// The file's config, without pools that were found.
+    pub(super) file: Config,
     pub(super) running: Arc<Config>,
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) kept: actuators::Kept,
+    pub(super) discovered: Discovered,
     pub(super) commands: Commands,
 }
 
 impl Reload {
-    /// Takes the file anew at each signal, until nothing can come any more.
+    /// Takes the file anew at each signal, and looks for groups at their age, until nothing can come any more.
     pub(super) async fn run(mut self, mut hangup: Signal) {
-        while hangup.recv().await.is_some() {
-            let ask = match self.read().await {
-                Ok(settings) => {
-                    self.running = settings.config.clone();
-                    Ask::Settings(Box::new(settings))
+        let mut due = Instant::now();
+        let mut told: Vec<String> = Vec::new();
+        loop {
+            let asks = tokio::select! {
+                signal = hangup.recv() => {
+                    if signal.is_none() {
+                        return;
+                    }
+                    due = Instant::now();
+                    vec![self.reload().await]
                 }
-                Err(error) => Ask::Refused {
-                    why: format!("{error:#}"),
-                },
+                () = sleep_until(due), if self.discovered.is_on() => {
+                    let Some((asks, next)) = self.look(&mut told).await else {
+                        return;
+                    };
+                    due = Instant::now() + next;
+                    asks
+                }
             };
-            if self.commands.ask(ask).await.is_err() {
-                return;
+            for ask in asks {
+                if self.commands.ask(ask).await.is_err() {
+                    return;
+                }
             }
         }
     }
 
-    async fn read(&mut self) -> Result<Settings> {
-        let mut config = config::load(&self.path)?;
-        if let Some(why) = not_built(&config) {
+    async fn reload(&mut self) -> Ask {
+        match self.read().await {
+            Ok((file, settings)) => {
+                self.file = file;
+                self.running = settings.config.clone();
+                Ask::Settings(Box::new(settings))
+            }
+            Err(error) => Ask::Refused {
+                why: format!("{error:#}"),
+            },
+        }
+    }
+
+    /// Looks for groups; nothing when somebody else leads. The same treatment as a reload of the file.
+    async fn look(&mut self, told: &mut Vec<String>) -> Option<(Vec<Ask>, Duration)> {
+        let look = self.discovered.look(&self.file).await.ok()?;
+        let (config, skipped) = self.discovered.merge(&self.file);
+        let mut troubles = look.troubles;
+        troubles.extend(skipped);
+        let mut asks = Vec::new();
+        if config != *self.running {
+            match self.settings(config).await {
+                Ok(settings) => {
+                    self.running = settings.config.clone();
+                    asks.push(Ask::Discovered(Box::new(settings)));
+                }
+                Err(error) => troubles.push(format!("{error:#}")),
+            }
+        }
+        if troubles != *told {
+            told.clone_from(&troubles);
+            asks.push(Ask::Undiscovered(troubles));
+        }
+        Some((asks, look.next))
+    }
+
+    async fn read(&mut self) -> Result<(Config, Settings)> {
+        let mut file = config::load(&self.path)?;
+        if let Some(why) = not_built(&file) {
             bail!("{why}");
         }
-        for warning in config.warnings() {
+        for warning in file.warnings() {
             tracing::warn!("{warning}");
         }
-        keep_fixed(&mut config, &self.running);
+        keep_fixed(&mut file, &self.running);
+        let cloud = self.kept.cloud(&file).await;
+        self.discovered.ask(cloud.as_ref())?;
+        let merged = self.discovered.merge(&file).0;
+        let settings = self.settings(merged).await?;
+        Ok((file, settings))
+    }
+
+    async fn settings(&mut self, config: Config) -> Result<Settings> {
         let config = Arc::new(config);
         let actuators = actuators::all(&config, &*self.store, &self.clock, &mut self.kept)
             .await

@@ -35,7 +35,9 @@ pub struct PoolView {
     pub frozen: Option<FreezeView>,
     pub read_error: Option<String>,
     pub orphaned: bool,
+    pub origin: Option<String>,
     pub reasons: Vec<String>,
+    pub remarks: Vec<String>,
     pub offerings: Vec<OfferingView>,
     pub launches: Vec<LaunchView>,
 }
@@ -103,7 +105,9 @@ impl From<v1::Pool> for PoolView {
             frozen: p.frozen.map(Into::into),
             read_error: text(p.read_error),
             orphaned: p.orphaned,
+            origin: text(p.origin),
             reasons: p.reasons,
+            remarks: p.remarks,
             offerings: p.offerings.into_iter().map(Into::into).collect(),
             launches: p.launches.into_iter().map(Into::into).collect(),
         }
@@ -185,6 +189,7 @@ impl Tabled for PoolView {
             Column::new("MAX", |p, _| p.max.into()),
             Column::wide("SPARE", |p, _| p.spare.into()),
             Column::wide("SITE", |p, _| (&p.site).into()),
+            Column::wide("ORIGIN", |p, _| (&p.origin).into()),
             Column::wide("UNREACHABLE", |p, _| p.unreachable.into()),
             Column::wide("UNMANAGED", |p, _| p.unmanaged.into()),
             Column::wide("MISSES", |p, _| p.misses.into()),
@@ -202,6 +207,7 @@ impl Sheet for PoolView {
         page.line("Name", Some(&self.name));
         page.line("Kind", Some(&self.kind));
         page.line("Site", self.site.as_ref());
+        page.line("Origin", self.origin.as_ref());
         page.line("Mode", Some(&self.mode));
         page.line("Status", Some(self.status().into_text()));
         page.line(
@@ -228,10 +234,11 @@ impl Sheet for PoolView {
         page.line("Not read", self.read_error.as_ref());
         page.line(
             "Orphaned",
-            Some("no longer in the config file").filter(|_| self.orphaned),
+            Some("no longer in the config file, nor discovered").filter(|_| self.orphaned),
         );
         page.lines("Holds", &self.holds);
         page.lines("Reasons", &self.reasons);
+        page.lines("Remarks", &self.remarks);
         page.table("Offerings", &self.offerings, now);
         page.table("Launches", &self.launches, now);
     }

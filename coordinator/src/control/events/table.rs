@@ -57,6 +57,8 @@ impl Happening {
             Self::Started { .. } => (Subject::Fleet(""), "started", Info),
             Self::ConfigTaken { .. } => (Subject::Fleet(""), "config_taken", Info),
             Self::ConfigRefused { .. } => (Subject::Fleet(""), "config_refused", Alarm),
+            Self::PoolsDiscovered { .. } => (Subject::Fleet(""), "pools_discovered", Info),
+            Self::DiscoveryTrouble { .. } => (Subject::Fleet(""), "discovery_trouble", Warning),
             Self::Joined { node: id, .. } => (Subject::Node(id), "joined", Info),
             Self::Ready { node: id, .. } => (Subject::Node(id), "ready", Info),
             Self::Unreachable { node: id, .. } => (Subject::Node(id), "unreachable", Warning),

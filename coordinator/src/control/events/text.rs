@@ -21,6 +21,13 @@ fn because(text: String, reason: &str) -> String {
     }
 }
 
+fn pools(word: &str, list: &str) -> String {
+    match list {
+        "" => String::new(),
+        list => format!(", pools {word}: {list}"),
+    }
+}
+
 impl Happening {
     /// For people, on one line, of bounded length.
     pub(super) fn text(&self) -> String {
@@ -31,16 +38,18 @@ impl Happening {
         match self {
             Self::Started { fence } => format!("the coordinator started (fence {fence})"),
             Self::ConfigTaken { gained, lost } => {
-                let pools = |word, list: &String| match list.as_str() {
-                    "" => String::new(),
-                    list => format!(", pools {word}: {list}"),
-                };
                 format!(
                     "goes on with a new config{}{}",
                     pools("gained", gained),
                     pools("orphaned", lost)
                 )
             }
+            Self::PoolsDiscovered { gained, lost } => format!(
+                "other groups carry the ownership tag{}{}",
+                pools("gained", gained),
+                pools("orphaned", lost)
+            ),
+            Self::DiscoveryTrouble { what } => what.clone(),
             Self::ConfigRefused { why } => {
                 format!("a new config was refused, the last good one stays in force: {why}")
             }
@@ -167,7 +176,7 @@ impl Happening {
             Self::PoolUnreadable { message, .. } => format!("cannot be read: {message}"),
             Self::PoolReadable { .. } => "can be read again".to_owned(),
             Self::PoolOrphaned { .. } => {
-                "no longer in the config file: reported, never drained".to_owned()
+                "no longer in the config file, nor discovered: reported, never drained".to_owned()
             }
             Self::PoolWarning { message, .. } => message.clone(),
             Self::RequestCreated { by, detail, .. } => format!("{by} asks for {detail}"),

@@ -1,6 +1,6 @@
 //! Trouble that a person should know, with since when.
 
-use super::pools::{orphans, stopped, tell_missed};
+use super::pools::{ORPHANED, orphans, stopped, tell_missed};
 use crate::control::cycle::{Control, Round};
 use crate::control::events::Happening;
 use crate::control::guard::since;
@@ -39,6 +39,9 @@ impl Control {
         if let Some(why) = &self.seen.refused_config {
             let text = format!("the config file was refused, the last good one is in force: {why}");
             found.push(("config_refused", String::new(), text));
+        }
+        for what in &self.seen.undiscovered {
+            found.push(("discovery_trouble", String::new(), what.clone()));
         }
         if let Some((_, drift)) = self.seen.drifted {
             let text = format!(
@@ -127,7 +130,7 @@ impl Control {
                     .events
                     .push(Happening::PoolOrphaned { pool: pool.clone() });
             }
-            let text = "no longer in the config file: reported, never drained".to_owned();
+            let text = ORPHANED.to_owned();
             found.push(("pool_orphaned", pool.0, text));
         }
         if self.config.pools.is_empty() {

@@ -15,6 +15,10 @@ use drover_core::model::{Busy, Lifecycle, MicroUsd, Millis, Mode, Planned, PoolI
 use drover_core::planner::render_stop;
 use std::collections::BTreeSet;
 
+/// Of a pool that neither the config file nor discovery names.
+pub(super) const ORPHANED: &str =
+    "no longer in the config file, nor discovered: reported, never drained";
+
 /// The freeze that the group's own tag states: it is not in our store, and counts all the same.
 fn frozen_by_tag(pool: &PoolConfig, reading: Option<&PoolReading>) -> Option<FreezeRecord> {
     let reading = reading?;
@@ -160,6 +164,10 @@ impl Control {
                 })
                 .unwrap_or_default(),
             reasons,
+            remarks: reading
+                .map(|reading| reading.remarks.clone())
+                .unwrap_or_default(),
+            origin: pool.origin.to_string(),
             orphaned: false,
             misses: settings.misses,
             launches,
@@ -344,12 +352,14 @@ fn orphan_view(round: &Round, name: &PoolId) -> PoolView {
         unmanaged: 0,
         paused: Vec::new(),
         stopped: Vec::new(),
-        holds: vec!["no longer in the config file: reported, never drained".to_owned()],
+        holds: vec![ORPHANED.to_owned()],
         missed: 0,
         frozen: None,
         read_error: None,
         offerings: Vec::new(),
         reasons: Vec::new(),
+        remarks: Vec::new(),
+        origin: String::new(),
         orphaned: true,
         misses: 0,
         launches: round

@@ -40,6 +40,8 @@ pub fn pool(view: &PoolView) -> v1::Pool {
             .map(|(what, memory)| offering(what, memory.as_ref()))
             .collect(),
         reasons: view.reasons.clone(),
+        remarks: view.remarks.clone(),
+        origin: view.origin.clone(),
         orphaned: view.orphaned,
         misses: view.misses,
         launches: view.launches.iter().map(launch).collect(),

@@ -54,6 +54,13 @@ impl Owner {
         format!("{}/{}", self.store_id, self.fence)
     }
 
+    /// Whether a group with these tags may become a pool here: offered to anyone, or ours by whatever opening.
+    pub(super) fn may_hold(&self, tags: &BTreeMap<String, String>) -> bool {
+        let value = tags.get(OWNER_TAG).map(|v| v.trim()).unwrap_or_default();
+        let store = value.split_once('/').map_or(value, |(store, _)| store);
+        value == UNCLAIMED || store == self.store_id
+    }
+
     /// Whether a group with these tags is ours; else why not.
     pub(super) fn judge(&self, tags: &BTreeMap<String, String>) -> Result<Claim, String> {
         let hint = format!("tag it {OWNER_TAG}={UNCLAIMED} to give it to this coordinator");
@@ -124,6 +131,18 @@ mod tests {
             let judged = us.judge(&tags(value));
             assert_eq!(judged.clone().ok(), expect, "{value:?}: {judged:?}");
         }
+        // What may be found is offered or ours, be it by a later opening: then the pool says why it is not driven.
+        for (value, found) in [
+            ("unclaimed", true),
+            ("s1/4", true),
+            ("s1/6", true),
+            ("s11/5", false),
+            ("s2/5", false),
+            ("", false),
+        ] {
+            assert_eq!(us.may_hold(&tags(value)), found, "{value:?}");
+        }
+        assert!(!us.may_hold(&BTreeMap::new()));
         let why = us.judge(&BTreeMap::new()).expect_err("no tag");
         assert!(why.contains("no tag drover:owner"), "{why}");
         assert!(Owner::new("", 1).is_err() && Owner::new(" ", 1).is_err());

@@ -177,7 +177,7 @@ fn template(version: i64, instance_type: &str, image: &str) -> TemplateFacts {
         instance_type: Some(instance_type.to_owned()),
         image: Some(image.to_owned()),
         market: AwsMarket::OnDemand,
-        reservations: vec![],
+        reservations: drover_aws::ReservationUse::Open,
     }
 }
 
