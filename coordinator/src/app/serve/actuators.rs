@@ -1,7 +1,7 @@
 //! One actuator per kind of pool in the config.
 
-use crate::adapters::actuate::asg::calls::{BudgetCalls, budget_settings};
 use super::aws::{Client, Cloud};
+use crate::adapters::actuate::asg::calls::{BudgetCalls, budget_settings};
 use crate::adapters::actuate::asg::{AsgActuator, AsgPool, Memories, Owner};
 use crate::adapters::actuate::sim::SimCloud;
 use crate::adapters::actuate::static_hosts::StaticHosts;

@@ -18,6 +18,7 @@ use crate::ports::clock::Clock;
 
 mod beside;
 mod budget;
+mod discover;
 mod fake;
 mod look;
 mod templates;
