@@ -244,7 +244,15 @@ async fn live(globals: &Globals) -> Result<Live, CliError> {
     let pools = admin.client.list_pools(ask).await?.into_inner().pools;
     let ask = admin.ask(v1::ListNodesRequest::default());
     let nodes = admin.client.list_nodes(ask).await?.into_inner().nodes;
+    let region = |origin: &str| {
+        let place = origin.strip_prefix("discovered in ")?;
+        place.split(' ').next().map(str::to_owned)
+    };
     Ok(Live {
+        discovered: pools
+            .iter()
+            .filter_map(|pool| Some((PoolId(pool.name.clone()), region(&pool.origin)?)))
+            .collect(),
         pools: pools.into_iter().map(|pool| PoolId(pool.name)).collect(),
         nodes: nodes
             .into_iter()

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Live {
     /// Pools that the coordinator knows, orphaned ones included.
     pub pools: BTreeSet<PoolId>,
+    /// Those of them that were discovered, with the region.
+    pub discovered: BTreeMap<PoolId, String>,
     /// Its nodes.
     pub nodes: Vec<LiveNode>,
 }
@@ -81,6 +83,13 @@ impl Difference {
 #[must_use]
 pub fn against_live(config: &Config, live: &Live) -> Difference {
     let named: BTreeSet<PoolId> = config.pools.iter().map(|pool| pool.name.clone()).collect();
+    // A pool that was discovered stays as long as somebody looks there.
+    let found = |pool: &PoolId| {
+        live.discovered.get(pool).is_some_and(|region| {
+            let mut places = config.aws.discover.iter();
+            places.any(|place| place.regions.contains(region))
+        })
+    };
     let mut count: BTreeMap<&PoolId, u32> = BTreeMap::new();
     let mut nodes_lost = Vec::new();
     let mut hosts: BTreeMap<&PoolId, BTreeSet<&str>> = BTreeMap::new();
@@ -91,7 +100,7 @@ pub fn against_live(config: &Config, live: &Live) -> Difference {
             PoolSource::Static(found) => found.hosts.iter().any(|host| host.0 == node.name),
             PoolSource::Asg(_) | PoolSource::Sim(_) => true,
         });
-        if stays {
+        if stays || found(pool) {
             *count.entry(pool).or_default() += 1;
         } else {
             nodes_lost.push((pool.clone(), node.id.clone(), node.name.clone()));
@@ -112,7 +121,12 @@ pub fn against_live(config: &Config, live: &Live) -> Difference {
     }
     Difference {
         pools_gained: named.difference(&live.pools).cloned().collect(),
-        pools_lost: live.pools.difference(&named).cloned().collect(),
+        pools_lost: live
+            .pools
+            .difference(&named)
+            .filter(|pool| !found(pool))
+            .cloned()
+            .collect(),
         hosts_gained,
         nodes_lost,
         above_max: config

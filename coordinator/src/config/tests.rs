@@ -223,6 +223,7 @@ fn a_config_push_shows_what_is_gained_and_lost() {
         pool: Some(PoolId::from(pool)),
     };
     let live = Live {
+        discovered: Default::default(),
         pools: ["rack", "p2-usw2", "old"].map(PoolId::from).into(),
         nodes: vec![
             node("n1", "titan-01", "rack"),
@@ -376,4 +377,25 @@ fn instance_identity_names_accounts_and_a_certificate_of_its_own_for_each_region
         let said = format!("{}; {}", problems[0].message, problems[0].fix);
         assert!(said.contains(says), "{said}");
     }
+}
+
+#[test]
+fn pools_that_were_discovered_stay_while_somebody_looks_there() {
+    let found = PoolId::from("found");
+    let live = Live {
+        pools: [found.clone()].into(),
+        discovered: [(found.clone(), "us-east-1".to_owned())].into(),
+        nodes: vec![LiveNode {
+            id: NodeId::from("n1"),
+            name: "h1".to_owned(),
+            pool: Some(found.clone()),
+        }],
+    };
+    assert!(against_live(&parse(&find("")).expect("right"), &live).is_empty());
+    let elsewhere = find("").replace("us-east-1", "us-east-2");
+    let change = against_live(&parse(&elsewhere).expect("right"), &live);
+    assert_eq!(
+        (change.pools_lost, change.nodes_lost.len()),
+        (vec![found], 1)
+    );
 }

@@ -283,6 +283,8 @@ fn pool(now: u64) -> Pool {
         nodes: 3,
         ready: 2,
         coming: 1,
+        origin: "discovered in us-west-2".to_owned(),
+        remarks: vec!["launches from template lt-1, version 3".to_owned()],
         read_error: "DescribeInstances was throttled; shown is 20s old".to_owned(),
         offerings: vec![Offering {
             id: "rack/p2.16xlarge/us-west-2a/on-demand".to_owned(),

@@ -694,6 +694,23 @@ impl Rig {
 
     /// Another config is pushed into the running coordinator.
     pub async fn push_config(&mut self, text: &str) {
+        self.push(text, Ask::Settings).await;
+    }
+
+    /// Discovery found other groups than before.
+    pub async fn push_discovered(&mut self, text: &str) {
+        self.push(text, Ask::Discovered).await;
+    }
+
+    /// Discovery could not read something.
+    pub async fn push_troubles(&mut self, troubles: &[&str]) {
+        let troubles = troubles.iter().map(|what| (*what).to_owned()).collect();
+        let control = self.control.as_mut().expect("it runs");
+        let told = control.answer(Ask::Undiscovered(troubles)).await;
+        told.expect("taken");
+    }
+
+    async fn push(&mut self, text: &str, ask: fn(Box<Settings>) -> Ask) {
         self.config = Arc::new(config::parse(text).expect("config"));
         let settings = Settings {
             config: self.config.clone(),
@@ -705,7 +722,7 @@ impl Rig {
         };
         let control = self.control.as_mut().expect("it runs");
         control
-            .answer(Ask::Settings(Box::new(settings)))
+            .answer(ask(Box::new(settings)))
             .await
             .expect("taken");
     }

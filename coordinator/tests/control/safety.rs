@@ -394,3 +394,40 @@ async fn a_pushed_config_orphans_a_pool_that_it_no_longer_names_and_drains_nothi
         "idle nodes of a pool in mode full go, half of the fleet within an hour"
     );
 }
+
+#[tokio::test]
+async fn a_pool_that_discovery_loses_is_orphaned_never_drained_and_its_troubles_are_alarms() {
+    let mut rig = Rig::new(&two_pools()).await;
+    fleet(&mut rig, 4).await;
+    rig.cycle().await;
+    rig.push_discovered(&two_pools()).await;
+    assert!(
+        rig.events("pools_discovered").await.is_empty(),
+        "the same pools are no news"
+    );
+    let two = two_pools();
+    let (head, rest) = two.split_once("[[pool]]\nname = \"a\"").expect("pool a");
+    let (_, b) = rest.split_once("[[pool]]").expect("pool b");
+    rig.push_discovered(&format!("{head}[[pool]]{b}")).await;
+    rig.pass(Millis::minutes(60)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 4);
+    assert_eq!(rig.count("/drain/").await, 0);
+    assert!(rig.view().pool("a").expect("still shown").orphaned);
+    assert_eq!(rig.events("pools_discovered").await.len(), 1);
+    assert!(rig.events("config_taken").await.is_empty());
+    // What cannot be read is told once and is an alarm for as long as it holds.
+    let dead = "groups cannot be looked for in us-west-2";
+    rig.push_troubles(&[dead]).await;
+    rig.push_troubles(&[dead]).await;
+    rig.cycle().await;
+    assert_eq!(rig.events("discovery_trouble").await.len(), 1);
+    let alarms = |rig: &Rig| {
+        let view = rig.view();
+        let mine = view.alarms.iter().filter(|a| a.kind == "discovery_trouble");
+        mine.count()
+    };
+    assert_eq!(alarms(&rig), 1);
+    rig.push_troubles(&[]).await;
+    rig.cycle().await;
+    assert_eq!(alarms(&rig), 0);
+}

@@ -5,7 +5,7 @@ use crate::config::{PoolConfig, PoolSource};
 use crate::ports::link::AgentView;
 use drover_core::model::{Bytes, MilliCpu, Offering, RequestName, Reserved, Resources};
 use drover_proto::v1::{Facts, GpuState};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What the config says of a host that no agent has described.
 pub(super) fn template(pool: &PoolConfig) -> Option<Resources> {
@@ -45,7 +45,8 @@ pub(super) fn allocatable(
             .map_or(fallback.cpu, |cpus| MilliCpu(u64::from(cpus) * 1_000)),
         memory: facts.memory_bytes.map_or(fallback.memory, Bytes),
         gpus: count(facts.gpus.len()).saturating_sub(lost),
-        extended: BTreeMap::new(),
+        // What no agent measures is what its offering says: else work for it would ask for node after node.
+        extended: fallback.extended.clone(),
     }
 }
 
