@@ -17,7 +17,7 @@ pub struct NoticePolicy {
     pub maintenance: OnMaintenance,
     /// Which counts from so long before it begins.
     pub maintenance_lead: Millis,
-    /// Work on a node of a capacity block is ended with grace so long before AWS begins to end the block's nodes, and no new
+    /// Work on a node of a capacity block is told to end so long before AWS begins to end the block's nodes, and no new
     /// work comes from twice as long before.
     pub block_lead: Millis,
     /// How work is treated on a node that its group ends.

@@ -141,11 +141,7 @@ impl Control {
         let drain = DrainRecord {
             id: DrainId(format!("{OWN_DRAIN}{:016x}", self.chance.next())),
             node: node.id.clone(),
-            // A block's end leaves time for grace.
-            policy: match notice.kind {
-                NoticeKind::BlockEnd => DrainPolicy::Evict,
-                _ => DrainPolicy::Force,
-            },
+            policy: DrainPolicy::Force,
             by: DROVER.to_owned(),
             reason: match notice.kind {
                 NoticeKind::BlockEnd => "its capacity block ends",
