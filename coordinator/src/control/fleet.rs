@@ -4,6 +4,7 @@
 //! Called by the cycle, before bookkeeping and again before planning. Pure: the same sources, the same fleet.
 
 mod busy;
+mod held;
 mod join;
 pub(super) mod marks;
 mod sizes;

@@ -2,6 +2,7 @@
 
 use super::FleetNode;
 use super::busy::{Evidence, busy};
+use super::held::reservations;
 use super::marks;
 use super::sizes::{allocatable, count, model, template, used};
 use super::taken::{self, Told};
@@ -12,9 +13,7 @@ use crate::control::ledger::Ledger;
 use crate::control::orders::DROVER;
 use crate::ports::actuate::{Instance, InstanceState, PoolReading};
 use crate::ports::link::AgentView;
-use crate::records::{
-    AssignmentTarget, DesiredState, DrainRecord, NodeRecord, OrderRecord, RequestState,
-};
+use crate::records::{DesiredState, DrainRecord, NodeRecord, OrderRecord};
 use drover_core::model::{
     Busy, Cordon, InstanceId, LaunchId, Millis, NodeId, Offering, PoolId, PoolKind, RequestName,
     Reserved, Resources, UnixMs,
@@ -194,35 +193,6 @@ fn launched(ledger: &Ledger) -> BTreeMap<InstanceId, LaunchId> {
                 .map(|instance| (instance.clone(), launch.id.clone()))
         })
         .collect()
-}
-
-/// What requests hold, by node.
-fn reservations(ledger: &Ledger) -> BTreeMap<NodeId, Vec<Reserved>> {
-    let mut held: BTreeMap<NodeId, Vec<Reserved>> = BTreeMap::new();
-    for (name, request) in &ledger.requests {
-        if !matches!(
-            request.value.state,
-            RequestState::Pending | RequestState::Served
-        ) {
-            continue;
-        }
-        let spec = &request.value.spec;
-        for assignment in &request.value.assignments {
-            if let AssignmentTarget::Node(node) = &assignment.target {
-                held.entry(node.clone()).or_default().push(Reserved {
-                    request: name.clone(),
-                    units: assignment.units,
-                    amount: Resources {
-                        gpu_milli: spec.gpu_milli.saturating_mul(assignment.units),
-                        ..assignment.amount.clone()
-                    },
-                    team: spec.team.clone(),
-                    ends: request.value.ends,
-                });
-            }
-        }
-    }
-    held
 }
 
 fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRecord) -> FleetNode {

@@ -389,9 +389,10 @@ async fn a_pool_that_is_lost_is_no_longer_in_the_config_and_nothing_else_changes
     let merged = file.with_discovered(before.clone());
     assert_eq!(merged.pools.len(), 2);
     assert_eq!(merged.aws, file.aws);
-    let mut groups = regions.groups.lock().expect("groups");
-    groups.get_mut(&"us-east-1".into()).expect("it").remove(0);
-    drop(groups);
+    {
+        let mut groups = regions.groups.lock().expect("groups");
+        groups.get_mut(&"us-east-1".into()).expect("it").remove(0);
+    }
     discovery.look(&file).await;
     let after = discovery.pools(&file, &before).pools;
     assert_eq!(after, [before[1].clone()]);
