@@ -2,6 +2,7 @@
 //!
 //! Called by every command. Knows nothing about what it runs.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
@@ -51,6 +52,36 @@ pub(crate) fn stdout(command: &mut Command) -> Result<String> {
         );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs to the end and hands on each line of its stdout as it comes; stderr is passed on.
+///
+/// # Errors
+/// When it cannot be started or exits with another code than 0, or `take` fails.
+pub(crate) fn lines(command: &mut Command, mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {}", name(command)))?;
+    let mut taken = Ok(());
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            taken = line.map_err(Into::into).and_then(|line| take(&line));
+            if taken.is_err() {
+                break;
+            }
+        }
+    }
+    // When a line was refused, its pipe is closed by now: it ends.
+    let status = child
+        .wait()
+        .with_context(|| format!("cannot wait for {}", name(command)))?;
+    taken?;
+    if !status.success() {
+        bail!("{} failed: {status}", name(command));
+    }
+    Ok(())
 }
 
 fn name(command: &Command) -> String {

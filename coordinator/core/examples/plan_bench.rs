@@ -27,8 +27,8 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Further figures of a plan: what, value, unit; or what is wrong with it.
-type Looked = Result<Vec<(&'static str, f64, &'static str)>, String>;
+/// Further figures of a plan: what, value, unit, and the most that it may be; or what is wrong with it.
+type Looked = Result<Vec<(&'static str, f64, &'static str, Option<f64>)>, String>;
 
 /// One workload.
 struct Case {
@@ -125,8 +125,8 @@ fn measure(case: &Case, repeats: usize, medians: &mut BTreeMap<String, f64>) -> 
         }
     }
     medians.insert(case.name.clone(), median);
-    for (what, value, unit) in more {
-        say(&case.name, what, value, unit, None);
+    for (what, value, unit, target) in more {
+        say(&case.name, what, value, unit, target);
     }
     Ok(())
 }
@@ -145,7 +145,7 @@ fn peak_mb() -> Result<f64, String> {
     let kib: f64 = kib
         .and_then(|kib| kib.parse().ok())
         .ok_or_else(|| format!("{path}: no VmHWM"))?;
-    Ok(kib / 1024.0)
+    Ok(kib * 1_024.0 / 1e6)
 }
 
 /// Plans per sample: the kernel counts core time in steps of some milliseconds, so a sample takes 100 ms or more.

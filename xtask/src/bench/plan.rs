@@ -28,25 +28,20 @@ struct Line {
 /// When the example does not build, a plan is wrong, or a line is not a figure.
 pub(super) fn run(args: &Args, sink: &mut Sink) -> Result<()> {
     let program = optimised::plan_bench()?;
-    let text = command::stdout(Command::new(program).arg(args.repeats.to_string()))?;
-    pass_on(&text, sink)
+    pass_on(Command::new(program).arg(args.repeats.to_string()), sink)
 }
 
-/// Passes on the figures that an example of drover-core printed.
+/// Passes on the figures that an example of drover-core prints.
 ///
 /// # Errors
-/// When a line is not a figure.
-pub(super) fn pass_on(text: &str, sink: &mut Sink) -> Result<()> {
-    for line in text.lines() {
+/// When it fails, or a line is not a figure.
+pub(super) fn pass_on(program: &mut Command, sink: &mut Sink) -> Result<()> {
+    command::lines(program, |line| {
         let figure = read(line)?;
-        sink.put(
-            figure.case,
-            figure.value,
-            unit(&figure.unit)?,
-            figure.target,
-        );
-    }
-    Ok(())
+        let unit = unit(&figure.unit)?;
+        sink.put(figure.case, figure.value, unit, figure.target);
+        Ok(())
+    })
 }
 
 fn read(line: &str) -> Result<Line> {
@@ -55,10 +50,12 @@ fn read(line: &str) -> Result<Line> {
 
 /// The units that the example knows.
 fn unit(name: &str) -> Result<&'static str> {
-    ["ms", "nodes", "classes", "gangs", "units", "GPUs", "%"]
-        .into_iter()
-        .find(|known| *known == name)
-        .with_context(|| format!("unknown unit {name}"))
+    [
+        "ms", "MB", "nodes", "classes", "gangs", "units", "GPUs", "%",
+    ]
+    .into_iter()
+    .find(|known| *known == name)
+    .with_context(|| format!("unknown unit {name}"))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use super::{Args, figure::Sink, optimised, plan};
-use crate::{command, workspace};
+use crate::workspace;
 use runs::Simulator;
 
 /// A Philly cluster and what must be reached on it.
@@ -242,8 +242,10 @@ fn shortage(simulator: &Simulator, cluster: &Philly, sink: &mut Sink) -> Result<
 
 fn packing(folder: &Path, seeds: u32, sink: &mut Sink) -> Result<()> {
     let program = optimised::static_packing()?;
-    let text = command::stdout(Command::new(program).arg(folder).arg(seeds.to_string()))?;
-    plan::pass_on(&text, sink)
+    plan::pass_on(
+        Command::new(program).arg(folder).arg(seeds.to_string()),
+        sink,
+    )
 }
 
 /// Small fleets with mishaps, a day for each seed. The target is named for 10,000 of them.

@@ -91,5 +91,5 @@ fn look(_: &PlanInput, planned: &Planned) -> Looked {
     same("pods placed", with, 51_000)?;
     same("pods without a place", without, 0)?;
     same("nodes", launched(planned), 2_595)?;
-    Ok(vec![("nodes", 2_595.0, "nodes")])
+    Ok(vec![("nodes", 2_595.0, "nodes", Some(2_595.0))])
 }

@@ -200,8 +200,8 @@ fn look_gangs(input: &PlanInput, planned: &Planned) -> Looked {
         ));
     }
     Ok(vec![
-        ("gangs that are whole", f64::from(whole), "gangs"),
-        ("units placed", f64::from(with), "units"),
+        ("gangs that are whole", f64::from(whole), "gangs", None),
+        ("units placed", f64::from(with), "units", None),
     ])
 }
 

@@ -186,24 +186,24 @@ fn look(input: &PlanInput, planned: &Planned) -> Looked {
         ));
     }
     let shapes = u32::try_from(input.classes.len()).map_err(|error| error.to_string())?;
+    let above = |usd: f64| (usd / bound - 1.0) * 100.0;
+    let theirs = above(usd(plain.cost));
     Ok(vec![
-        ("classes", f64::from(shapes), "classes"),
-        ("nodes", f64::from(nodes), "nodes"),
+        ("classes", f64::from(shapes), "classes", None),
+        ("nodes", f64::from(nodes), "nodes", Some(f64::from(alone))),
         (
             "nodes of first fit decreasing",
             f64::from(plain.nodes),
             "nodes",
+            None,
         ),
         (
             "cost above the size of all pods",
-            (cost / bound - 1.0) * 100.0,
+            above(cost),
             "%",
+            Some(theirs),
         ),
-        (
-            "the same of first fit decreasing",
-            (usd(plain.cost) / bound - 1.0) * 100.0,
-            "%",
-        ),
+        ("the same of first fit decreasing", theirs, "%", None),
     ])
 }
 

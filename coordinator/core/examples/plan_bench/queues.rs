@@ -118,7 +118,7 @@ fn look_queue(input: &PlanInput, planned: &Planned) -> Looked {
     if u64::from(nodes) < all / 400_000 {
         return Err(format!("{nodes} nodes for {all} milli-CPU"));
     }
-    Ok(vec![("nodes", f64::from(nodes), "nodes")])
+    Ok(vec![("nodes", f64::from(nodes), "nodes", None)])
 }
 
 fn distinct() -> Case {
@@ -159,11 +159,12 @@ fn look_distinct(input: &PlanInput, planned: &Planned) -> Looked {
         return Err(format!("{cost}, first fit decreasing costs {}", plain.cost));
     }
     Ok(vec![
-        ("nodes", f64::from(launched(planned)), "nodes"),
+        ("nodes", f64::from(launched(planned)), "nodes", None),
         (
             "nodes of first fit decreasing",
             f64::from(plain.nodes),
             "nodes",
+            None,
         ),
     ])
 }
