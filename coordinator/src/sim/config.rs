@@ -175,7 +175,15 @@ fn check(root: &Section<'_>, config: &Config, world: &WorldSpec) {
         let fix = "write a [[group]] with its [[group.offering]] tables";
         root.report(at, "group", "is missing: there is nothing to grow", fix);
     }
-    for pool in &config.pools {
+    let tables = if config.pools.is_empty() {
+        Vec::new()
+    } else {
+        root.sections("pool")
+    };
+    for (n, pool) in config.pools.iter().enumerate() {
+        // A table that is no pool is told of by itself, and then positions say nothing.
+        let table = tables.get(n).filter(|_| tables.len() == config.pools.len());
+        let at = table.map_or(at, Section::offset);
         let key = format!("pool {}", pool.name);
         let PoolSource::Sim(sim) = &pool.source else {
             let fix = "write kind = \"sim\" and the name of a [[group]]";
@@ -350,11 +358,11 @@ mod tests {
         assert_eq!(
             found,
             [
-                (1, "pool p"),
                 (2, "simulate.placr"),
                 (3, "simulate.placer"),
                 (4, "simulate.interval"),
                 (6, "control.max_gpu"),
+                (7, "pool p"),
             ],
             "{problems:#?}"
         );

@@ -135,15 +135,47 @@ pub enum TraceError {
 /// # Errors
 /// The file cannot be read, or all that is wrong with it.
 pub fn load(path: &Path, options: &Options) -> Result<Trace, TraceError> {
-    let text = std::fs::read_to_string(path).map_err(|source| TraceError::Read {
+    let bytes = std::fs::read(path).map_err(|source| TraceError::Read {
         path: path.to_owned(),
         source,
     })?;
     let name = path.file_name().unwrap_or(path.as_os_str());
-    parse(&name.to_string_lossy(), &text, options).map_err(|problems| TraceError::Wrong {
-        path: path.to_owned(),
-        problems,
-    })
+    let read = String::from_utf8(bytes)
+        .map_err(|error| not_utf8(error.as_bytes(), error.utf8_error().valid_up_to()));
+    read.and_then(|text| parse(&name.to_string_lossy(), &text, options))
+        .map_err(|problems| TraceError::Wrong {
+            path: path.to_owned(),
+            problems,
+        })
+}
+
+/// Text that is no UTF-8 from a byte on.
+fn not_utf8(bytes: &[u8], at: usize) -> Vec<Problem> {
+    let before = bytes.get(..at).unwrap_or_default();
+    let line = before.split(|byte| *byte == b'\n').count();
+    let start = before
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |n| n + 1);
+    // Cells of CSV, characters of lines.
+    let cell = before
+        .iter()
+        .skip(start)
+        .filter(|byte| **byte == b',')
+        .count();
+    let column = if bytes.starts_with(b"{") {
+        at - start
+    } else {
+        cell
+    };
+    let mut faults = Faults::default();
+    faults.tell(
+        line,
+        format!("column {}", column + 1),
+        "is no UTF-8",
+        "save the file as UTF-8",
+    );
+    faults.into_problems()
 }
 
 /// Reads a trace's text.
@@ -158,8 +190,8 @@ pub fn parse(name: &str, text: &str, options: &Options) -> Result<Trace, Vec<Pro
             1,
             "",
             "the first line is of no known format",
-            "begin with a header such as job,submit_s,duration_s,gpus, with the header of openb or philly, or with a \
-             JSON object per line; or say which it is with --format",
+            "begin with a header such as job,submit_s,duration_s,gpus (columns parted by commas), with the header of openb \
+             or philly, or with a JSON object per line; or say which it is with --format",
         );
         return Err(faults.into_problems());
     };
@@ -247,6 +279,20 @@ mod tests {
             .collect();
         assert_eq!(jobs, [("b", Millis::ZERO)]);
         assert_eq!(trace.skipped.iter().map(|(_, n)| n).sum::<u32>(), 3);
+    }
+
+    #[test]
+    fn what_is_no_utf8_has_its_place() {
+        let place = |bytes: &[u8]| {
+            let text = String::from_utf8(bytes.to_vec()).expect_err("no UTF-8");
+            let found = not_utf8(bytes, text.utf8_error().valid_up_to());
+            (found[0].line, found[0].key.clone())
+        };
+        assert_eq!(
+            place(b"job,team\na,b\nc,\xe9t\xe9\n"),
+            (3, "column 2".into())
+        );
+        assert_eq!(place(b"{\"id\":\"\xe9\"}"), (1, "column 8".into()));
     }
 
     #[test]
