@@ -4,6 +4,7 @@
 //! passes people's wishes to [`commands::Commands`]. Knows ports and core, never an adapter; the simulator and the tests
 //! pass other ports and their own clock.
 
+mod adoptions;
 mod arrivals;
 mod background;
 mod breaker;

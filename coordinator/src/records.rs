@@ -2,7 +2,8 @@
 //!
 //! Durable, because nobody else can say it again: enrolled nodes (`/node/`), orders and drains (`/order/`,
 //! `/drain/`), requests with their assignments (`/request/`), launches in flight (`/launch/`), capacity memory
-//! (`/memory/`), idle-since times (`/idle/`), pool settings changed at run time (`/pool/`), freezes (`/freeze/`),
+//! (`/memory/`), idle-since times (`/idle/`), pool settings changed at run time (`/pool/`), adoptions of groups
+//! (`/adoption/`), freezes (`/freeze/`),
 //! what clouds told of nodes and the hooks in which instances wait (`/notice/`, `/hook/`),
 //! approvals and the breaker's counts (`/approval/`, `/breaker/`), join tokens (`/token/`), first uses of
 //! instance identity documents (`/claim/`), revocations
@@ -14,6 +15,7 @@
 //!
 //! Every struct tolerates unknown fields and defaults new ones, so that a store is readable by the release before.
 
+pub mod adoption;
 pub mod discovered;
 pub mod fleet;
 pub mod identity;
@@ -22,6 +24,7 @@ pub mod notice;
 pub mod order;
 pub mod request;
 
+pub use adoption::{AdoptionRecord, Decision, Sample, Tally};
 pub use discovered::{DiscoveredGroup, DiscoveredRecord};
 pub use fleet::{
     ApprovalRecord, AuditRecord, BreakerRecord, EventRecord, FreezeRecord, IdleRecord,

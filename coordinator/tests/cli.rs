@@ -273,6 +273,13 @@ fn usage_is_2_and_says_the_fix() {
         ("pools limits rack", "required"),
         ("pools limits rack --min 3 --max 2", "at least 3"),
         ("pools mode rack loud", "possible values"),
+        ("pools doctor rack --group p5 --region r", "cannot be used"),
+        ("pools doctor --group p5", "--region"),
+        ("pools doctor --fix", "--group and --region"),
+        ("pools adopt", "required"),
+        ("pools adopt p5", "--region"),
+        ("pools adopt p5 --region r --for never", "--for"),
+        ("pools policy --account me", "12 digits"),
         ("tokens create --uses 0", "0"),
         ("tokens create --ttl 5", "no unit"),
         ("approve", "required"),
@@ -286,6 +293,175 @@ fn usage_is_2_and_says_the_fix() {
         assert!(ran.stderr.contains(needle), "{line}: {ran:?}");
         assert_eq!(ran.stdout, "", "{line}");
     }
+}
+
+fn found(severity: &str, words: &str, fixable: bool) -> v1::Finding {
+    v1::Finding {
+        severity: severity.to_owned(),
+        kind: "new_unprotected".to_owned(),
+        words: words.to_owned(),
+        commands: vec!["aws autoscaling update-auto-scaling-group --region r".to_owned()],
+        fixable,
+    }
+}
+
+#[test]
+fn the_doctor_is_silent_about_a_right_group_and_fails_for_a_must() {
+    let bench = Bench::new(samples::script(FIXED));
+    let doubt = "organisations may deny".to_owned();
+    let change = |findings: Vec<v1::Finding>| {
+        let mut script = bench.script.lock().expect("script");
+        script.survey = v1::GroupSurvey {
+            pool: "rack".to_owned(),
+            group: "p5".to_owned(),
+            region: "us-east-1".to_owned(),
+            standing: "ours".to_owned(),
+            sizes: Some(v1::GroupSizes {
+                max: 9,
+                ..Default::default()
+            }),
+            findings,
+            doubts: vec![doubt.clone()],
+            ..Default::default()
+        };
+        script.mended = vec!["suspended AZRebalance".to_owned()];
+    };
+    change(Vec::new());
+    for line in ["pools doctor rack", "pools doctor"] {
+        let ran = bench.run(line);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+            (0, "", ""),
+            "{line}"
+        );
+    }
+    assert!(bench.stdout("pools doctor rack -o wide").contains(&doubt));
+    let json: serde_json::Value =
+        serde_json::from_str(&bench.stdout("pools doctor rack -o json")).expect("JSON");
+    assert_eq!(
+        (json["findings"].as_array().map(Vec::len), &json["max"]),
+        (Some(0), &9.into())
+    );
+    assert!(
+        json["done"].is_null() && json["role_arn"].is_null(),
+        "{json}"
+    );
+
+    change(vec![found("should", "hooks are short", false)]);
+    let told = bench.stdout("pools doctor rack");
+    assert!(told.contains("should  hooks are short\n"), "{told}");
+    assert!(told.contains("\n            aws autoscaling"), "{told}");
+    assert!(told.contains(&doubt), "{told}");
+
+    change(vec![
+        found("must", "it is bare", true),
+        found("note", "by the way", false),
+    ]);
+    for line in [
+        "pools doctor rack",
+        "pools doctor",
+        "pools doctor rack -o json",
+    ] {
+        let ran = bench.run(line);
+        assert_eq!(ran.code, 1, "{line}: {ran:?}");
+        assert_eq!(ran.stderr, "error: 1 thing must be mended\n", "{line}");
+        assert!(ran.stdout.contains("it is bare"), "{line}: {ran:?}");
+    }
+    assert!(
+        bench
+            .run("pools doctor rack")
+            .stdout
+            .contains("it is bare (--fix does it)")
+    );
+    let ran = bench.run("pools doctor rack --fix -o json");
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(json["done"][0], "suspended AZRebalance");
+    assert!(ran.stderr.contains("suspended AZRebalance"), "{ran:?}");
+}
+
+#[test]
+fn an_adoption_says_what_comes_next() {
+    let bench = Bench::new(samples::script(FIXED));
+    let hour = 3_600_000;
+    let mut adoption = v1::Adoption {
+        pool: "rack".to_owned(),
+        group: "p5".to_owned(),
+        region: "us-east-1".to_owned(),
+        by: "admin/ada".to_owned(),
+        since_unix_ms: FIXED,
+        for_ms: 24 * hour,
+        watched_ms: 6 * hour,
+        mode: "observe".to_owned(),
+        tally: Some(v1::AdoptionTally {
+            would_ask: 3,
+            would_remove: 7,
+            removable_gpu_ms: 120 * hour + hour / 2,
+            removable_micro_usd: 310_220_000,
+            ..Default::default()
+        }),
+        samples: vec![v1::AdoptionSample {
+            at_unix_ms: FIXED,
+            size: 200,
+            ..Default::default()
+        }],
+        decisions: vec![v1::AdoptionDecision {
+            at_unix_ms: FIXED,
+            what: "3 more nodes".to_owned(),
+        }],
+        ..Default::default()
+    };
+    let show = |adoption: &v1::Adoption, table: &str| {
+        let mut script = bench.script.lock().expect("script");
+        script.adoptions = vec![adoption.clone()];
+        script.config_table = table.to_owned();
+    };
+    show(&adoption, "[[pool]]\nname = \"rack\"\n");
+    let told = bench.stdout("pools adopt p5 --region us-east-1");
+    assert!(told.contains("\n[[pool]]\nname = \"rack\"\n"), "{told}");
+    let told = bench.stdout("pools adopted rack");
+    for word in [
+        "6h of 1d",
+        "200 members",
+        "7 nodes; at least 120.5 GPU-hours and 310.22 USD",
+        "watched for 18h more",
+        "--yes",
+        "3 more nodes",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    adoption.watched_ms = adoption.for_ms;
+    show(&adoption, "");
+    for line in [
+        "pools adopted rack",
+        "pools adopted",
+        "pools adopt --status",
+    ] {
+        let told = bench.stdout(line);
+        assert!(
+            told.contains("drover pools mode rack grow` lets"),
+            "{line}: {told}"
+        );
+        assert!(!told.contains("--yes"), "{line}: {told}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&bench.stdout("pools adopted -o json")).expect("JSON");
+    assert_eq!(
+        (&json[0]["complete"], &json[0]["would_ask"]),
+        (&true.into(), &3.into())
+    );
+}
+
+#[test]
+fn a_policy_needs_no_coordinator() {
+    let home = tempfile::tempdir().expect("directory");
+    let ran = drover(
+        home.path(),
+        "pools policy --mode observe --region us-east-1",
+    );
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let policy: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(policy["Version"], "2012-10-17");
+    assert!(!ran.stdout.contains("Terminate"), "{}", ran.stdout);
 }
 
 #[test]
@@ -443,6 +619,22 @@ fn what_is_said_is_what_is_asked() {
             &["PausePoolRequest", "cost"],
         ),
         ("pools resume rack", &["ResumePoolRequest"]),
+        (
+            "pools mode rack grow --yes",
+            &["mode: \"grow\"", "sooner: true"],
+        ),
+        (
+            "pools doctor --group p5 --region us-east-1 --role-arn arn:x --fix",
+            &["MendGroupRequest", "group: \"p5\"", "role_arn: \"arn:x\""],
+        ),
+        (
+            "pools adopt p5 --region us-east-1 --for 2h --name east",
+            &["AdoptGroupRequest", "for_ms: 7200000", "name: \"east\""],
+        ),
+        (
+            "pools adopted rack",
+            &["ListAdoptionsRequest { pool: \"rack\" }"],
+        ),
         ("requests extend job-7 --by 90m", &["by_ms: 5400000"]),
         (
             "requests cancel job-7",

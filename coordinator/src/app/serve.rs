@@ -6,6 +6,7 @@ mod aws;
 mod discovery;
 mod lead;
 mod reload;
+mod surveyor;
 
 use super::restore::chain;
 use crate::adapters::ca::Ca;
@@ -205,6 +206,7 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
     let tokens = TokenDesk::new(base.journal.clone(), base.ca.clone(), base.clock.clone());
     let agents = base.agents(control.settings(), control.views());
     let calls = kept.calls();
+    let survey = surveyor::surveyor(&base.config, &*base.store, &kept)?;
     let reload = Reload {
         path: path.to_owned(),
         file: config,
@@ -222,7 +224,8 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
         state_dir.clone(),
         base.clock.clone(),
     )
-    .with_calls(calls);
+    .with_calls(calls)
+    .with_survey(survey);
 
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;

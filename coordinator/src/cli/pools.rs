@@ -1,5 +1,8 @@
-//! `drover pools`: list, show, mode, pause, resume, limits. Called by `cli`; talks proto only.
+//! `drover pools`: list, show, mode, pause, resume, limits, doctor, adopt, policy. Called by `cli`; talks proto only.
 
+pub mod adopt;
+pub mod doctor;
+pub mod policy;
 pub mod view;
 
 use super::Globals;
@@ -27,10 +30,21 @@ pub enum Verb {
         /// The new mode.
         #[arg(value_enum)]
         mode: Mode,
+        /// Before the time of its adoption is over.
+        #[arg(long)]
+        yes: bool,
         /// Why, for others.
         #[arg(long, default_value = "")]
         reason: String,
     },
+    /// What is wrong with an Auto Scaling group, and the command that mends each. Silent where all is right.
+    Doctor(doctor::Args),
+    /// Take an Auto Scaling group into `observe`, and watch for a time what would be done.
+    Adopt(adopt::Args),
+    /// What would have been done to adopted pools, beside what happened.
+    Adopted(adopt::AdoptedArgs),
+    /// The least IAM policy for a mode, as JSON. Asks no coordinator.
+    Policy(policy::Args),
     /// Ask for no more capacity in it and remove none.
     Pause {
         /// Name in the config.
@@ -101,8 +115,16 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
             "--max {max} is below --min {min}; give a maximum of at least {min}"
         )));
     }
+    let verb = match verb {
+        Verb::Doctor(args) => return doctor::run(globals, out, args).await,
+        Verb::Adopt(args) => return adopt::run(globals, out, args).await,
+        Verb::Adopted(args) => return adopt::adopted(globals, out, args).await,
+        Verb::Policy(args) => return policy::run(&args),
+        other => other,
+    };
     let mut admin = connect::admin(globals).await?;
     let changed = match verb {
+        Verb::Doctor(_) | Verb::Adopt(_) | Verb::Adopted(_) | Verb::Policy(_) => return Ok(()),
         Verb::List => {
             let ask = admin.ask(v1::ListPoolsRequest {});
             let pools = admin.client.list_pools(ask).await?.into_inner().pools;
@@ -114,9 +136,19 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
             let pool: PoolView = admin.client.get_pool(ask).await?.into_inner().into();
             return out.one(&pool);
         }
-        Verb::Mode { pool, mode, reason } => {
+        Verb::Mode {
+            pool,
+            mode,
+            yes,
+            reason,
+        } => {
             let mode = mode.wire().to_owned();
-            let ask = admin.ask(v1::SetPoolModeRequest { pool, mode, reason });
+            let ask = admin.ask(v1::SetPoolModeRequest {
+                pool,
+                mode,
+                reason,
+                sooner: yes,
+            });
             admin.client.set_pool_mode(ask).await?
         }
         Verb::Pause { pool, reason } => {

@@ -3,6 +3,7 @@
 //!
 //! Called by `serve/admin`, which has checked the role; `by` is `admin/NAME` from the certificate.
 
+mod adoption;
 mod nodes;
 mod pools;
 mod requests;
@@ -22,6 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+pub use adoption::AdoptWish;
+pub(super) use adoption::group_of;
 pub use nodes::DrainWish;
 pub use pools::LimitsWish;
 

@@ -211,6 +211,7 @@ impl Control {
         let plan = Arc::new((input, planned));
         self.seen.cycle += 1;
         self.publish(&mut round, &plan, &members);
+        self.watch_adoptions(&mut round, &plan.1).await?;
         self.keep_learnt(&round).await?;
         let events = std::mem::take(&mut round.events);
         match self.journal.tell(events).await {
@@ -291,6 +292,7 @@ impl Control {
     /// All that is decided without a plan; each part commits for itself.
     async fn keep_books(&mut self, round: &mut Round) -> Result<(), CycleError> {
         self.keep_alive(round).await?;
+        self.rename_adoptions(round).await?;
         self.take_deeds(round).await?;
         self.protect_members(round).await?;
         self.settle_launches(round).await?;

@@ -248,6 +248,15 @@ pub enum Happening {
         mode: Mode,
         reason: String,
     },
+    PoolAdopted {
+        pool: PoolId,
+        by: String,
+        detail: String,
+    },
+    PoolWatched {
+        pool: PoolId,
+        span: Millis,
+    },
     PoolLimits {
         pool: PoolId,
         by: String,

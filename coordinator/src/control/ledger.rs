@@ -4,8 +4,9 @@
 
 use crate::ports::store::{Entry, ReadError, Revision, Store};
 use crate::records::{
-    ApprovalRecord, BreakerRecord, DrainRecord, FreezeRecord, HookRecord, IdleRecord, LaunchRecord,
-    MemoryRecord, NodeRecord, NoticeRecord, OrderRecord, PoolRecord, RequestRecord, keys,
+    AdoptionRecord, ApprovalRecord, BreakerRecord, DrainRecord, FreezeRecord, HookRecord,
+    IdleRecord, LaunchRecord, MemoryRecord, NodeRecord, NoticeRecord, OrderRecord, PoolRecord,
+    RequestRecord, keys,
 };
 use drover_core::model::{LaunchId, NodeId, OfferingId, PoolId, RequestName};
 use serde::de::DeserializeOwned;
@@ -39,6 +40,8 @@ pub struct Ledger {
     pub idle: BTreeMap<NodeId, Held<IdleRecord>>,
     /// Run-time settings of pools.
     pub pools: BTreeMap<PoolId, Held<PoolRecord>>,
+    /// Adoptions of groups.
+    pub adoptions: BTreeMap<PoolId, Held<AdoptionRecord>>,
     /// Freezes, by pool; `*` is the fleet.
     pub freezes: BTreeMap<String, Held<FreezeRecord>>,
     /// What clouds told, by instance (or node) and kind.
@@ -80,6 +83,7 @@ impl Ledger {
             memory: space(store, keys::MEMORY, &mut bad, |name| OfferingId::new(name)).await?,
             idle: space(store, keys::IDLE, &mut bad, |name| NodeId::new(name)).await?,
             pools: space(store, keys::POOL, &mut bad, |name| PoolId::new(name)).await?,
+            adoptions: space(store, keys::ADOPTION, &mut bad, |name| PoolId::new(name)).await?,
             freezes: space(store, keys::FREEZE, &mut bad, str::to_owned).await?,
             notices: space(store, keys::NOTICE, &mut bad, str::to_owned).await?,
             hooks: space(store, keys::HOOK, &mut bad, str::to_owned).await?,
@@ -89,6 +93,19 @@ impl Ledger {
         };
         ledger.unreadable = bad;
         Ok(ledger)
+    }
+
+    /// The adoptions alone.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn adoptions_of(
+        store: &dyn Store,
+    ) -> Result<BTreeMap<PoolId, Held<AdoptionRecord>>, ReadError> {
+        space(store, keys::ADOPTION, &mut Vec::new(), |name| {
+            PoolId::new(name)
+        })
+        .await
     }
 
     /// The settings of a pool, defaults when there are none yet.

@@ -3,6 +3,7 @@
 //!
 //! Owned by `Control`. Nothing here decides; nothing here is needed to go on after a crash.
 
+use super::adoptions::Watch;
 use super::arrivals::Arrivals;
 use crate::ports::hooks::Hook;
 use drover_core::model::{
@@ -46,6 +47,8 @@ pub struct Seen {
     pub judged: BTreeSet<NodeId>,
     /// Instances that were told as adopted.
     pub adopted: BTreeSet<InstanceId>,
+    /// Groups that are being adopted.
+    pub(super) adoptions: BTreeMap<PoolId, Watch>,
     /// Pools that cannot be read and were told.
     pub unreadable: BTreeSet<PoolId>,
     /// Provider's warnings that were told.
@@ -127,6 +130,7 @@ impl Seen {
             unknown: BTreeMap::new(),
             judged: BTreeSet::new(),
             adopted: BTreeSet::new(),
+            adoptions: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             warned: BTreeSet::new(),
             orphaned: BTreeSet::new(),

@@ -7,8 +7,9 @@ use super::journal::Change;
 use super::ledger::{Held, Ledger, breaker_key};
 use crate::ports::store::{COMMIT_OPS, Revision};
 use crate::records::{
-    ApprovalRecord, BreakerRecord, DrainRecord, HookRecord, IdleRecord, LaunchRecord, MemoryRecord,
-    NodeRecord, NoticeRecord, OrderRecord, PoolRecord, RequestRecord, keys,
+    AdoptionRecord, ApprovalRecord, BreakerRecord, DrainRecord, HookRecord, IdleRecord,
+    LaunchRecord, MemoryRecord, NodeRecord, NoticeRecord, OrderRecord, PoolRecord, RequestRecord,
+    keys,
 };
 use drover_core::model::{LaunchId, NodeId, OfferingId, PoolId, RequestName};
 
@@ -60,6 +61,7 @@ records! {
     put_pool, delete_pool, pools, POOL, PoolId, PoolRecord;
     put_notice, delete_notice, notices, NOTICE, String, NoticeRecord;
     put_hook, delete_hook, hooks, HOOK, String, HookRecord;
+    put_adoption, delete_adoption, adoptions, ADOPTION, PoolId, AdoptionRecord;
     put_approval, delete_approval, approvals, APPROVAL, String, ApprovalRecord;
 }
 

@@ -16,6 +16,8 @@ pub const MEMORY: &str = "/memory/";
 pub const IDLE: &str = "/idle/";
 /// Run-time settings of pools, by name.
 pub const POOL: &str = "/pool/";
+/// Adoptions of groups, by pool.
+pub const ADOPTION: &str = "/adoption/";
 /// Freezes, by pool; the fleet's is `/freeze/*`.
 pub const FREEZE: &str = "/freeze/";
 /// What clouds told, by instance (or node) and kind.

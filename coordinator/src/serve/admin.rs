@@ -4,6 +4,7 @@
 
 mod desk;
 mod events;
+mod groups;
 mod refusal;
 mod shown;
 
@@ -15,6 +16,7 @@ use crate::control::commands::{Commands, LimitsWish};
 use crate::control::view::NodeView;
 use crate::ports::calls::CallCounts;
 use crate::ports::clock::Clock;
+use crate::ports::survey::GroupSurvey;
 use drover_core::model::Millis;
 use drover_core::planner;
 use drover_proto::v1::admin_service_server::{AdminService, AdminServiceServer};
@@ -42,6 +44,7 @@ pub struct Admin {
     state_dir: PathBuf,
     clock: Arc<dyn Clock>,
     calls: Option<Arc<dyn CallCounts>>,
+    survey: Option<Arc<dyn GroupSurvey>>,
 }
 
 impl Admin {
@@ -61,6 +64,7 @@ impl Admin {
             state_dir,
             clock,
             calls: None,
+            survey: None,
         }
     }
 
@@ -68,6 +72,13 @@ impl Admin {
     #[must_use]
     pub fn with_calls(mut self, calls: Arc<dyn CallCounts>) -> Self {
         self.calls = Some(calls);
+        self
+    }
+
+    /// The same with an AWS that can be asked about groups.
+    #[must_use]
+    pub fn with_survey(mut self, survey: Option<Arc<dyn GroupSurvey>>) -> Self {
+        self.survey = survey;
         self
     }
 
@@ -348,7 +359,7 @@ impl AdminService for Admin {
         let mode = pools::mode_from(&wish.mode).map_err(|why| named("mode", &why))?;
         let done = self
             .commands
-            .set_pool_mode(&by, &wish.pool, mode, &wish.reason)
+            .change_pool_mode(&by, &wish.pool, mode, &wish.reason, wish.sooner)
             .await;
         self.changed_pool(done.map_err(refuse)?).await
     }
@@ -369,6 +380,37 @@ impl AdminService for Admin {
             .set_pool_limits(&by, &wish.pool, &limits)
             .await;
         self.changed_pool(done.map_err(refuse)?).await
+    }
+
+    async fn survey_group(
+        &self,
+        request: Request<v1::SurveyGroupRequest>,
+    ) -> Answer<v1::GroupSurvey> {
+        self.look_at(request.into_inner()).await
+    }
+
+    async fn mend_group(
+        &self,
+        request: Request<v1::MendGroupRequest>,
+    ) -> Answer<v1::MendGroupReply> {
+        let (by, wish) = asked(request)?;
+        self.mend(by, wish).await
+    }
+
+    async fn adopt_group(
+        &self,
+        request: Request<v1::AdoptGroupRequest>,
+    ) -> Answer<v1::AdoptGroupReply> {
+        let (by, wish) = asked(request)?;
+        self.take_on(by, wish).await
+    }
+
+    async fn list_adoptions(
+        &self,
+        request: Request<v1::ListAdoptionsRequest>,
+    ) -> Answer<v1::ListAdoptionsReply> {
+        let adoptions = self.adoptions_of(&request.get_ref().pool).await?;
+        Ok(Response::new(v1::ListAdoptionsReply { adoptions }))
     }
 
     async fn approve(&self, request: Request<v1::ApproveRequest>) -> Answer<v1::ApproveReply> {

@@ -84,15 +84,15 @@ fn needs(path: &str) -> Option<Needs> {
 fn verb(method: &str) -> Option<Verb> {
     Some(match method {
         "Status" | "ListNodes" | "GetNode" | "ListPools" | "GetPool" | "ListRequests"
-        | "GetRequest" | "ListDemand" | "Plan" | "Explain" | "Events" | "ListApiCalls" => {
-            Verb::Look
-        }
+        | "GetRequest" | "ListDemand" | "Plan" | "Explain" | "Events" | "ListApiCalls"
+        | "ListAdoptions" => Verb::Look,
         "CordonNode" | "UncordonNode" | "DrainNode" | "CancelDrain" => Verb::ChangeNode,
         "CreateRequest" | "ExtendRequest" | "CancelRequest" => Verb::ChangeRequest,
         "PausePool" | "ResumePool" => Verb::PausePool,
         "Freeze" => Verb::Freeze,
         "Thaw" => Verb::Thaw,
-        "SetPoolMode" | "SetPoolLimits" => Verb::ChangePool,
+        "SurveyGroup" => Verb::Survey,
+        "SetPoolMode" | "SetPoolLimits" | "MendGroup" | "AdoptGroup" => Verb::ChangePool,
         "Approve" => Verb::Approve,
         "CreateToken" | "ListTokens" | "RevokeToken" => Verb::Tokens,
         "RevokeNode" | "ReadmitNode" | "IssueAdminCertificate" => Verb::Certificates,

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod calls;
+pub mod groups;
 pub mod limits;
 pub mod nodes;
 mod places;

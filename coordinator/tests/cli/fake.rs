@@ -25,6 +25,10 @@ pub struct Script {
     pub api_calls: Vec<ApiCalls>,
     pub freezes: Vec<FreezeInfo>,
     pub backup: Vec<Vec<u8>>,
+    pub survey: GroupSurvey,
+    pub mended: Vec<String>,
+    pub adoptions: Vec<Adoption>,
+    pub config_table: String,
     /// Refuses everything that changes something.
     pub refuse: Option<Status>,
     /// Debug text of every message that came.
@@ -214,6 +218,46 @@ impl AdminService for Fake {
         ask: Ask<SetPoolLimitsRequest>,
     ) -> Result<Response<Pool>, Status> {
         self.change(ask, |s, m| pool(s, &m.pool))
+    }
+    async fn survey_group(
+        &self,
+        ask: Ask<SurveyGroupRequest>,
+    ) -> Result<Response<GroupSurvey>, Status> {
+        self.tell(ask, |s, _| Ok(s.survey.clone()))
+    }
+    async fn mend_group(
+        &self,
+        ask: Ask<MendGroupRequest>,
+    ) -> Result<Response<MendGroupReply>, Status> {
+        self.change(ask, |s, _| {
+            Ok(MendGroupReply {
+                done: s.mended.clone(),
+                survey: Some(s.survey.clone()),
+            })
+        })
+    }
+    async fn adopt_group(
+        &self,
+        ask: Ask<AdoptGroupRequest>,
+    ) -> Result<Response<AdoptGroupReply>, Status> {
+        self.change(ask, |s, _| {
+            Ok(AdoptGroupReply {
+                survey: Some(s.survey.clone()),
+                adoption: s.adoptions.first().cloned(),
+                config_table: s.config_table.clone(),
+                appears: String::new(),
+            })
+        })
+    }
+    async fn list_adoptions(
+        &self,
+        ask: Ask<ListAdoptionsRequest>,
+    ) -> Result<Response<ListAdoptionsReply>, Status> {
+        self.tell(ask, |s, _| {
+            Ok(ListAdoptionsReply {
+                adoptions: s.adoptions.clone(),
+            })
+        })
     }
     async fn approve(&self, ask: Ask<ApproveRequest>) -> Result<Response<ApproveReply>, Status> {
         self.change(ask, |s, _| {

@@ -26,6 +26,8 @@ pub enum Verb {
     ChangeRequest,
     /// Pause or resume a pool.
     PausePool,
+    /// Judge a group with the coordinator's credentials.
+    Survey,
     /// Freeze a pool or the fleet: stopping is easy.
     Freeze,
     /// Thaw: starting again is not.
@@ -61,11 +63,12 @@ impl Role {
 
 impl Verb {
     /// All, by the role that they need.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Look,
         Self::ChangeNode,
         Self::ChangeRequest,
         Self::PausePool,
+        Self::Survey,
         Self::Freeze,
         Self::Thaw,
         Self::ChangePool,
@@ -86,9 +89,10 @@ impl Verb {
             Self::ChangeNode => "cordon, uncordon, drain a node, cancel its drain",
             Self::ChangeRequest => "create, extend, cancel a request",
             Self::PausePool => "pause and resume a pool",
+            Self::Survey => "judge an Auto Scaling group (`pools doctor`)",
             Self::Freeze => "freeze a pool or the fleet",
             Self::Thaw => "thaw what is frozen",
-            Self::ChangePool => "change a pool's mode and limits",
+            Self::ChangePool => "change a pool's mode and limits, mend and adopt groups",
             Self::Approve => "approve an act that waits for a person",
             Self::Tokens => "make, list and revoke join tokens",
             Self::Certificates => {
@@ -104,9 +108,11 @@ impl Verb {
     pub const fn needs(self) -> Role {
         match self {
             Self::Look => Role::Viewer,
-            Self::ChangeNode | Self::ChangeRequest | Self::PausePool | Self::Freeze => {
-                Role::Operator
-            }
+            Self::ChangeNode
+            | Self::ChangeRequest
+            | Self::PausePool
+            | Self::Survey
+            | Self::Freeze => Role::Operator,
             Self::Thaw
             | Self::ChangePool
             | Self::Approve
@@ -137,6 +143,7 @@ mod tests {
             (Verb::ChangeNode, false, true),
             (Verb::ChangeRequest, false, true),
             (Verb::PausePool, false, true),
+            (Verb::Survey, false, true),
             (Verb::Freeze, false, true),
             (Verb::Thaw, false, false),
             (Verb::ChangePool, false, false),

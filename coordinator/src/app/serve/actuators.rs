@@ -52,6 +52,12 @@ impl Kept {
         self.client.of(config, &self.budget).await
     }
 
+    /// What calls to AWS are paid from.
+    #[cfg(feature = "aws")]
+    pub(super) fn budget(&self) -> Arc<Budget> {
+        self.budget.clone()
+    }
+
     /// What is asked of AWS, in numbers.
     pub(super) fn calls(&self) -> Arc<dyn CallCounts> {
         Arc::new(BudgetCalls(self.budget.clone()))

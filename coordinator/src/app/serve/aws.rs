@@ -1,6 +1,6 @@
 //! AWS for those who need it: one client for the whole process, made when it is first needed and kept over reloads.
 //!
-//! Called by `actuators` and `discovery`. The one place that names the SDK.
+//! Called by `actuators`, `discovery` and `surveyor`. The one place that names the SDK.
 
 use crate::config::{Config, PoolSource};
 use drover_aws::{AwsApi, AwsOffers, AwsSurvey, Budget, Region};
@@ -49,8 +49,13 @@ fn home(config: &Config) -> Option<Region> {
         .map(|region| Region::new(region.as_str()))
 }
 
+/// The client itself.
 #[cfg(feature = "aws")]
-async fn make(home: Region, endpoint: Option<String>, budget: &Arc<Budget>) -> Option<Cloud> {
+pub(super) type Sdk = drover_aws::Budgeted<drover_aws::SdkAws>;
+
+/// A client of its own, for who needs all of it.
+#[cfg(feature = "aws")]
+pub(super) async fn sdk(home: Region, endpoint: Option<String>, budget: &Arc<Budget>) -> Sdk {
     use drover_aws::{Budgeted, Endpoints, SdkAws, SdkSettings};
     let mut settings = SdkSettings::new(home);
     settings.endpoints = Endpoints {
@@ -58,7 +63,12 @@ async fn make(home: Region, endpoint: Option<String>, budget: &Arc<Budget>) -> O
         ..Endpoints::default()
     };
     let sdk = SdkAws::new(settings).await.with_toll(budget.clone());
-    let aws = Arc::new(Budgeted::new(sdk, budget.clone()));
+    Budgeted::new(sdk, budget.clone())
+}
+
+#[cfg(feature = "aws")]
+async fn make(home: Region, endpoint: Option<String>, budget: &Arc<Budget>) -> Option<Cloud> {
+    let aws = Arc::new(sdk(home, endpoint, budget).await);
     Some(Cloud {
         api: aws.clone(),
         survey: aws.clone(),

@@ -133,16 +133,32 @@ impl Commands {
         })
     }
 
-    /// Changes what Drover may do to a pool, until the next change; survives restarts.
+    /// Changes what Drover may do to a pool, until the next change; survives restarts. One that is being adopted leaves
+    /// `observe` only when it was watched for its time.
     ///
     /// # Errors
-    /// No such pool.
+    /// No such pool, or its adoption is not over.
     pub async fn set_pool_mode(
         &self,
         by: &str,
         pool: &str,
         mode: Mode,
         reason: &str,
+    ) -> Result<Outcome<PoolId>, CommandError> {
+        self.change_pool_mode(by, pool, mode, reason, false).await
+    }
+
+    /// The same; `sooner` goes on before an adoption is over.
+    ///
+    /// # Errors
+    /// No such pool, or its adoption is not over.
+    pub async fn change_pool_mode(
+        &self,
+        by: &str,
+        pool: &str,
+        mode: Mode,
+        reason: &str,
+        sooner: bool,
     ) -> Result<Outcome<PoolId>, CommandError> {
         guarded!({
             let id = self.pool_id(pool)?;
@@ -154,6 +170,10 @@ impl Commands {
             }
             record.mode = Some(mode);
             let mut change = Change::new();
+            if let Some(left) = self.adoption_left(&id, mode, sooner).await? {
+                let key = keys::named(keys::ADOPTION, pool);
+                change.put(key, &left.value, Some(left.revision));
+            }
             change
                 .put(keys::named(keys::POOL, pool), &record, held)
                 .event(Happening::PoolMode {

@@ -126,6 +126,8 @@ impl Happening {
             Self::PoolPaused { pool: id, .. } => (Subject::Pool(id), "paused", Info),
             Self::PoolResumed { pool: id, .. } => (Subject::Pool(id), "resumed", Info),
             Self::PoolMode { pool: id, .. } => (Subject::Pool(id), "mode", Info),
+            Self::PoolAdopted { pool: id, .. } => (Subject::Pool(id), "adopted", Info),
+            Self::PoolWatched { pool: id, .. } => (Subject::Pool(id), "watched", Info),
             Self::PoolLimits { pool: id, .. } => (Subject::Pool(id), "limits", Info),
             Self::PoolUnreadable { pool: id, .. } => (Subject::Pool(id), "unreadable", Warning),
             Self::PoolReadable { pool: id } => (Subject::Pool(id), "readable", Info),

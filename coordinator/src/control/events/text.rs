@@ -172,6 +172,13 @@ impl Happening {
             Self::PoolMode {
                 by, mode, reason, ..
             } => because(format!("mode {} by {by}", mode_word(*mode)), reason),
+            Self::PoolAdopted { by, detail, .. } => {
+                format!("adopted by {by}, in mode observe: {detail}")
+            }
+            Self::PoolWatched { pool, span } => format!(
+                "watched for {} min: `drover pools adopted {pool}` shows what would have been done",
+                span.0 / 60_000
+            ),
             Self::PoolLimits { by, detail, .. } => format!("limits changed by {by}: {detail}"),
             Self::PoolUnreadable { message, .. } => format!("cannot be read: {message}"),
             Self::PoolReadable { .. } => "can be read again".to_owned(),

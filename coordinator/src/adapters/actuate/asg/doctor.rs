@@ -102,6 +102,10 @@ impl<A: AwsApi + AwsSurvey + AwsMend> Doctor<A> {
                 let why = error.to_string();
                 return only(Finding::Region { why });
             }
+            // A region that does not answer is waited for once.
+            Err(error) if error.kind != FailureKind::Permission => {
+                return only(unasked(Question::Group, &error));
+            }
             _ => self
                 .api
                 .describe_groups(&place, std::slice::from_ref(&name))
