@@ -7,6 +7,7 @@ mod busy;
 mod held;
 mod join;
 pub(super) mod marks;
+mod silent;
 mod sizes;
 mod taken;
 mod work;

@@ -4,6 +4,7 @@ use super::FleetNode;
 use super::busy::{Evidence, busy};
 use super::held::reservations;
 use super::marks;
+use super::silent::silent;
 use super::sizes::{allocatable, count, model, template, used};
 use super::taken::{self, Told};
 use super::work::{self, Asked};
@@ -316,71 +317,6 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
     }
 }
 
-/// An instance or host that no agent speaks for.
-fn silent(
-    pool: &PoolConfig,
-    reading: &PoolReading,
-    instance: &Instance,
-    launched: &BTreeMap<InstanceId, LaunchId>,
-) -> FleetNode {
-    let fixed = match &pool.source {
-        PoolSource::Static(fixed) => Some(fixed),
-        PoolSource::Asg(_) | PoolSource::Sim(_) => None,
-    };
-    let offering = instance
-        .offering
-        .as_ref()
-        .and_then(|id| reading.offerings.iter().find(|found| found.id == *id));
-    let lifecycle = lifecycle::of(Levels {
-        joined: false,
-        drain: None,
-        provider: Some(provider(instance.state)),
-        physical: fixed.is_some(),
-        off: fixed.is_some_and(|fixed| fixed.power.on.is_some()),
-        complete: false,
-    });
-    let kind = if fixed.is_some() { "host" } else { "instance" };
-    FleetNode {
-        id: NodeId(format!("{kind}/{}", instance.id)),
-        name: instance.id.0.clone(),
-        pool: Some(pool.name.clone()),
-        site: Some(pool.site.clone()),
-        record: None,
-        order: None,
-        drain: None,
-        agent: None,
-        instance_id: Some(instance.id.clone()),
-        launch: launched.get(&instance.id).cloned(),
-        offering: instance.offering.clone(),
-        instance_type: instance.instance_type.clone(),
-        zone: instance.zone.clone(),
-        price: offering.map(|offering| offering.price),
-        lifecycle,
-        cordon: None,
-        unreachable: fixed.is_some_and(|fixed| fixed.power.on.is_none()),
-        faulty: None,
-        notices: Vec::new(),
-        taken: None,
-        allocatable: offering
-            .and_then(|offering| offering.allocatable.clone())
-            .or_else(|| template(pool))
-            .unwrap_or_default(),
-        used: Resources::default(),
-        reserved: Vec::new(),
-        gpu_shares: Vec::new(),
-        workloads: Vec::new(),
-        launched: instance.launched,
-        gpu_model: model(None, offering, Some(pool)),
-        labels: marks::labels(pool, Some(reading)),
-        taints: marks::taints(pool, Some(reading)),
-        busy: Busy::Unknown {
-            why: "no agent speaks for it".to_owned(),
-        },
-        idle_since: None,
-        instance: Some(instance.clone()),
-    }
-}
-
 fn offering_of<'a>(
     ledger: &Ledger,
     reading: Option<&'a Arc<PoolReading>>,
@@ -432,7 +368,7 @@ fn faulty(
         .then(|| format!("{has} of {expected} GPUs"))
 }
 
-fn provider(state: InstanceState) -> Provider {
+pub(super) fn provider(state: InstanceState) -> Provider {
     match state {
         InstanceState::Pending | InstanceState::Running => Provider::There,
         InstanceState::Leaving => Provider::Leaving,
