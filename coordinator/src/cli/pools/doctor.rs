@@ -117,7 +117,7 @@ impl SurveyView {
             let _ = writeln!(page, "{}{}", " ".repeat(depth), printable(text));
         };
         let doubts = wide || !self.findings.is_empty();
-        if self.findings.is_empty() && !(wide && !self.doubts.is_empty()) {
+        if self.findings.is_empty() && (!wide || self.doubts.is_empty()) {
             return page;
         }
         line(0, &format!("{}:", self.title()));
