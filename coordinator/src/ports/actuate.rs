@@ -19,6 +19,8 @@ pub enum InstanceState {
     Leaving,
     /// No more (terminated, or a physical host without power).
     Gone,
+    /// Kept aside by its provider, stopped or running (a warm pool): no capacity, and nobody's fault.
+    Warm,
 }
 
 /// One instance or host as its provider sees it.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use drover_aws::{AwsApi, AwsOffers, GroupName, Region};
+use drover_aws::{AwsApi, AwsOffers, AwsSurvey, GroupName, Region};
 use drover_core::model::{FailureKind, InstanceId, MicroUsd, PoolId, PoolKind, UnixMs};
 
 use crate::config::{PoolConfig, PoolSource};
@@ -32,6 +32,7 @@ mod look;
 mod memory;
 mod observe;
 mod owner;
+mod paid;
 mod prepare;
 mod quotes;
 mod reading;
@@ -91,6 +92,7 @@ pub struct Memories {
     groups: BTreeMap<(Region, GroupName), Arc<memory::PoolMemory>>,
     catalogue: Arc<catalogue::Catalogue>,
     market: Arc<quotes::Market>,
+    treasury: Arc<paid::Treasury>,
 }
 
 /// The adapter.
@@ -101,7 +103,9 @@ pub struct AsgActuator<A> {
     memories: BTreeMap<PoolId, Arc<memory::PoolMemory>>,
     catalogue: Arc<catalogue::Catalogue>,
     offers: Option<Arc<dyn AwsOffers>>,
+    survey: Option<Arc<dyn AwsSurvey>>,
     market: Arc<quotes::Market>,
+    treasury: Arc<paid::Treasury>,
     clock: Arc<dyn Clock>,
     pause: Duration,
     read_deadline: Duration,
@@ -124,7 +128,9 @@ impl<A: AwsApi> AsgActuator<A> {
             memories: BTreeMap::new(),
             catalogue: Arc::default(),
             offers: None,
+            survey: None,
             market: Arc::default(),
+            treasury: Arc::default(),
             clock,
             pause: grow::PAUSE,
             read_deadline: observe::REGION_DEADLINE,
@@ -142,6 +148,7 @@ impl<A: AwsApi> AsgActuator<A> {
         };
         self.catalogue = kept.catalogue.clone();
         self.market = kept.market.clone();
+        self.treasury = kept.treasury.clone();
         self.memories = self
             .pools
             .iter()
@@ -155,6 +162,13 @@ impl<A: AwsApi> AsgActuator<A> {
     #[must_use]
     pub fn with_offers(mut self, offers: Arc<dyn AwsOffers>) -> Self {
         self.offers = Some(offers);
+        self
+    }
+
+    /// The same with AWS's own word on warm pools. Without it their instances are not known.
+    #[must_use]
+    pub fn with_survey(mut self, survey: Arc<dyn AwsSurvey>) -> Self {
+        self.survey = Some(survey);
         self
     }
 

@@ -65,6 +65,11 @@ pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
         let node = joined(sources, &known, id, record);
         if let (Some(pool), Some(instance)) = (&node.pool, &node.instance_id) {
             spoken_for.insert((pool.clone(), instance.clone()));
+            let found = known.index.instances.get(&(pool, instance));
+            // Kept warm: its record stays for when it serves again, and until then it is no node.
+            if found.is_some_and(|found| found.state == InstanceState::Warm) {
+                continue;
+            }
         }
         nodes.push(node);
     }
@@ -75,7 +80,8 @@ pub fn join(sources: &Sources<'_>) -> Vec<FleetNode> {
         for instance in &reading.instances {
             let key = (pool.name.clone(), instance.id.clone());
             let fixed = matches!(pool.source, PoolSource::Static(_));
-            if spoken_for.contains(&key) || (instance.state == InstanceState::Gone && !fixed) {
+            let gone = instance.state == InstanceState::Gone && !fixed;
+            if spoken_for.contains(&key) || gone || instance.state == InstanceState::Warm {
                 continue;
             }
             let mut node = silent(pool, reading, instance, &known.launched);
@@ -372,7 +378,8 @@ pub(super) fn provider(state: InstanceState) -> Provider {
     match state {
         InstanceState::Pending | InstanceState::Running => Provider::There,
         InstanceState::Leaving => Provider::Leaving,
-        InstanceState::Gone => Provider::Gone,
+        // Not among the nodes at all, see `join`.
+        InstanceState::Gone | InstanceState::Warm => Provider::Gone,
     }
 }
 

@@ -9,7 +9,7 @@ use drover_aws::{AwsApi, Group, LaunchPlace};
 use super::grow::{Launched, place};
 use super::journal::Ask;
 use super::memory::Flight;
-use super::reading::no_launch_instances;
+use super::reading::{is_warm, no_launch_instances};
 use super::{AsgActuator, AsgPool};
 use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN};
 
@@ -63,7 +63,11 @@ impl<A: AwsApi> AsgActuator<A> {
         group: &Group,
     ) -> Option<(String, Option<LaunchPlace>)> {
         let noted = Ask::read(&group.tags).is_some_and(|ask| ask.token == order.token);
-        if noted || group.suspended.contains_key("Launch") || no_launch_instances(group).is_some() {
+        if noted
+            || group.suspended.contains_key("Launch")
+            || no_launch_instances(group).is_some()
+            || is_warm(group).is_some()
+        {
             return None;
         }
         let zone = self.zone_of(pool, order).await?;

@@ -87,6 +87,7 @@ pub(super) fn instance(
     member: &Member,
     offering: Option<OfferingId>,
     known: Option<&Known>,
+    ends: Option<UnixMs>,
 ) -> Option<Instance> {
     let state = match member.state {
         MemberState::Warmed(_) => return None,
@@ -106,7 +107,7 @@ pub(super) fn instance(
         instance_type: member.instance_type.clone().unwrap_or_default(),
         protected: Some(member.protected),
         launched: known.and_then(|known| known.launched),
-        ends: None,
+        ends,
     })
 }
 

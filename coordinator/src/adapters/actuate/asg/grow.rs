@@ -14,7 +14,7 @@ use fail::fail_point;
 
 use super::journal::{ASK_TAG, Ask};
 use super::memory::Flight;
-use super::reading::no_launch_instances;
+use super::reading::{is_warm, no_launch_instances};
 use super::{AsgActuator, AsgPool, convert};
 use crate::ports::actuate::{
     ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN, ProviderFailure, Way,
@@ -117,6 +117,10 @@ impl<A: AwsApi> AsgActuator<A> {
             .no_launch(self.clock.mono())
             .map(str::to_owned);
         let mut why = no_launch_instances(&group).map(str::to_owned).or(barred);
+        // A repetition goes the way of the first call.
+        if why.is_none() && !repeated {
+            why = is_warm(&group).map(str::to_owned);
+        }
         if why.is_none() && place.is_none() && group.zones.len() > 1 {
             why = Some("the offering names no zone".to_owned());
         }

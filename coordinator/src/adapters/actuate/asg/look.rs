@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use drover_aws::{
     AwsApi, Group, GroupName, Instance, InstanceId, InstanceState, MemberState, Region,
+    ReservationId,
 };
 use drover_core::model::{FailureKind, Millis, UnixMs};
 
@@ -37,6 +38,8 @@ pub(super) struct Known {
     pub(super) reason: Option<String>,
     /// When it was first seen not to run any more.
     pub(super) ended: Option<UnixMs>,
+    /// The capacity reservation or block that it runs in.
+    pub(super) reservation: Option<ReservationId>,
     /// Answers in a row that did not name it.
     pub(super) absent: u32,
 }
@@ -161,6 +164,7 @@ fn take(seen: &mut Seen, id: &InstanceId, found: Option<&Instance>, member: bool
                 .map(|why| why.chars().take(TEXT).collect()),
             ended: is_over(&found.state)
                 .then(|| before.as_ref().and_then(|b| b.ended).unwrap_or(now)),
+            reservation: found.reservation.clone(),
             absent: 0,
         },
         // EC2 has forgotten it: it was ended long ago.

@@ -126,6 +126,16 @@ impl<A: AwsApi> AsgActuator<A> {
                 mono,
             )
             .await;
+        let paid = self
+            .treasury
+            .paid(
+                self.offers.as_deref(),
+                self.survey.as_deref(),
+                &pool.region,
+                group,
+                mono,
+            )
+            .await;
         let activities = self.new_activities(pool, group, &mut troubles).await;
         let now = self.clock.wall();
         let mut seen = self.memory(pool).seen();
@@ -135,6 +145,7 @@ impl<A: AwsApi> AsgActuator<A> {
             group,
             facts: &facts,
             quotes: &quotes,
+            paid: &paid,
             activities: &activities,
             known: &seen.instances,
             no_launch: seen.no_launch(self.clock.mono()),

@@ -10,6 +10,7 @@ use drover_core::model::{OfferingId, Steering, Stop, UnixMs};
 use super::AsgPool;
 use super::look::Known;
 use super::owner::Owner;
+use super::paid::Paid;
 use super::quotes::Quotes;
 use super::tags;
 use super::template::GroupFacts;
@@ -18,6 +19,7 @@ use crate::ports::actuate::PoolReading;
 
 mod members;
 mod offerings;
+mod paid;
 mod warnings;
 
 pub(super) use members::ends;
@@ -29,6 +31,7 @@ pub(super) struct Read<'a> {
     pub(super) group: &'a Group,
     pub(super) facts: &'a GroupFacts,
     pub(super) quotes: &'a Quotes,
+    pub(super) paid: &'a Paid,
     pub(super) activities: &'a Activities,
     /// What EC2 says of members.
     pub(super) known: &'a BTreeMap<InstanceId, Known>,
@@ -51,9 +54,18 @@ pub(super) fn no_launch_instances(group: &Group) -> Option<&'static str> {
     }
 }
 
+/// Why a group of a shape that LaunchInstances can be used for is not asked so now: what is warm comes sooner, and only a
+/// raised desired capacity takes it. That may change from one reading to the next, so it says nothing about earlier asks.
+pub(super) fn is_warm(group: &Group) -> Option<&'static str> {
+    (group.warm_pool_size.unwrap_or(0) > 0)
+        .then_some("its warm pool has instances, which come sooner")
+}
+
 /// The reading, and the zone of each of its offerings.
 pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, String>) {
-    let why_group = no_launch_instances(read.group).or(read.no_launch);
+    let why_group = no_launch_instances(read.group)
+        .or_else(|| is_warm(read.group))
+        .or(read.no_launch);
     let steering = if why_group.is_none() {
         Steering::Zone
     } else {
@@ -77,8 +89,11 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
     stops.extend(offered.stop);
     let removable =
         !stops.iter().any(|s| matches!(s, Stop::NotOurs { .. })) && !read.group.is_weighted();
-    let instances = members::instances(read, &offerings);
+    let mut instances = members::instances(read, &offerings);
+    instances.extend(paid::warm(read));
     let failures = members::failures(read, &offerings);
+    let mut remarks = offered.remarks;
+    remarks.extend(paid::remarks(read));
     let reading = PoolReading {
         instances,
         steering,
@@ -89,7 +104,7 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
         labels: marks.labels,
         taints: marks.taints,
         warnings,
-        remarks: offered.remarks,
+        remarks,
         failures,
         unfilled: read.group.coming(),
         withdrawing: under_way(&read.group.tags).is_some(),

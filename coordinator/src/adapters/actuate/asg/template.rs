@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use drover_aws::{
-    AwsApi, AwsError, Group, GroupTemplate, InstanceTypeFacts, Market, Region, TemplateFacts,
-    TemplateRef,
+    AwsApi, AwsError, Group, GroupTemplate, InstanceTypeFacts, Market, Region, ReservationUse,
+    TemplateFacts, TemplateRef,
 };
 use drover_core::model::Millis;
 
@@ -22,6 +22,8 @@ pub(super) struct GroupFacts {
     pub(super) types: Vec<InstanceTypeFacts>,
     /// Types of the group that nobody knows anything of.
     pub(super) unknown: Vec<String>,
+    /// How its launches use capacity reservations.
+    pub(super) reservations: ReservationUse,
     /// How it pays; a group that mixes both is planned at on-demand.
     pub(super) spot: bool,
     /// What could not be learnt or should be mended, for a person.
@@ -68,6 +70,9 @@ pub(super) async fn facts(
     if let Some(template) = template {
         let found = catalogue.template(api, region, template, now).await?;
         tell(&mut facts, template, &found);
+        if let Some(found) = &found.facts {
+            facts.reservations = found.reservations.clone();
+        }
         if let Some(found) = found.facts
             && names.is_empty()
             && !by_requirements

@@ -21,6 +21,7 @@ mod budget;
 mod discover;
 mod fake;
 mod look;
+mod paid;
 mod templates;
 mod withdraw;
 

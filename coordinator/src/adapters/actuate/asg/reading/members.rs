@@ -3,25 +3,30 @@
 //! Called by `reading`. Pure.
 
 use drover_aws::{Activity, InstanceState, MemberState};
-use drover_core::model::{InstanceId, Offering, UnixMs};
+use drover_core::model::{InstanceId, Market, Offering, UnixMs};
 
 use super::Read;
 use crate::adapters::actuate::asg::convert;
 use crate::adapters::actuate::asg::look::{self, Ended};
+use crate::adapters::actuate::asg::paid;
 use crate::ports::actuate::{Dead, Instance, ProviderFailure};
 
 /// Members; none of the warm pool, which holds no capacity.
 pub(super) fn instances(read: &Read<'_>, offerings: &[Offering]) -> Vec<Instance> {
     let instance = |member: &drover_aws::Member| {
         let zone = member.zone.as_deref().unwrap_or_default();
-        let there = offerings
-            .iter()
-            .find(|o| o.zone == zone || o.zone.is_empty());
-        convert::instance(
-            member,
-            there.map(|o| o.id.clone()),
-            read.known.get(&member.id),
-        )
+        let known = read.known.get(&member.id);
+        let held = known.and_then(|known| known.reservation.as_ref());
+        let reserved = |o: &&Offering| (o.market == Market::Reserved) == held.is_some();
+        let here = || {
+            offerings
+                .iter()
+                .filter(|o| o.zone == zone || o.zone.is_empty())
+        };
+        let there = here().find(reserved).or_else(|| here().next());
+        let held = read.paid.reservations.iter().find(|r| Some(&r.id) == held);
+        let ends = held.and_then(paid::ends);
+        convert::instance(member, there.map(|o| o.id.clone()), known, ends)
     };
     read.group.members.iter().filter_map(instance).collect()
 }

@@ -10,7 +10,7 @@ use drover_core::model::{
     FailureKind, Market, MicroUsd, Millis, Offering, OfferingId, Steering, Stop,
 };
 
-use super::Read;
+use super::{Read, paid};
 use crate::adapters::actuate::asg::catalogue::{self, PRICED_IN};
 use crate::adapters::actuate::asg::convert;
 use crate::adapters::actuate::asg::quotes::SPOT_AGE;
@@ -19,6 +19,16 @@ use crate::adapters::actuate::asg::tags::Marks;
 /// Time from asking to ready while nothing was learnt: an ordinary instance; metal takes longer.
 const BOOT: Millis = Millis::minutes(3);
 const METAL_BOOT: Millis = Millis::minutes(12);
+/// From a warm pool: started, not made.
+const WARM_BOOT: Millis = Millis::minutes(1);
+
+fn boot(facts: &InstanceTypeFacts) -> Millis {
+    if facts.bare_metal == Some(true) {
+        METAL_BOOT
+    } else {
+        BOOT
+    }
+}
 
 /// Everything that can be asked, and what is to be said of it.
 #[derive(Default)]
@@ -37,7 +47,10 @@ pub(super) fn every_zone(read: &Read<'_>) -> Vec<(OfferingId, String)> {
     zones
         .flat_map(|zone| {
             let types = read.facts.types.iter();
-            types.map(move |t| (id(read, &t.name, zone), zone.to_owned()))
+            types.flat_map(move |t| {
+                let ids = [id(read, &t.name, zone), paid::id(read, &t.name, zone)];
+                ids.map(|id| (id, zone.to_owned()))
+            })
         })
         .collect()
 }
@@ -66,14 +79,17 @@ pub(super) fn offerings(read: &Read<'_>, steering: Steering, marks: &Marks) -> O
         Steering::Zone => liked.iter().map(String::as_str).collect(),
         Steering::Group | Steering::Host => vec![""],
     };
+    offered.reserved(read, steering, &zones, marks);
+    // Beside the reservation that its template names there is nothing to be had.
+    let free = !paid::only(read);
     for zone in zones {
-        offered.own(read, marks, zone, true);
+        offered.own(read, marks, zone, free);
     }
     if offered.offerings.is_empty() {
         let types = names(&read.facts.types.iter().collect::<Vec<_>>());
         let why = format!("none of the group's zones that may be asked has its types ({types})");
         offered.stop = Some(failed(why));
-    } else if offered.offerings.iter().all(|o| o.available == Some(0)) {
+    } else if free && offered.offerings.iter().all(|o| o.available == Some(0)) {
         // Said as a warning for each zone already.
         let why = offered.unpriced(read);
         offered.stop = Some(failed(why));
@@ -142,6 +158,33 @@ impl Offered {
         liked.cloned().collect()
     }
 
+    /// What is reserved, at price zero. Where AWS chooses the zone, only if it has no choice.
+    fn reserved(&mut self, read: &Read<'_>, steering: Steering, zones: &[&str], marks: &Marks) {
+        let chosen = |zone: &str| match steering {
+            Steering::Zone => zones.contains(&zone),
+            Steering::Group | Steering::Host => read.group.zones.len() == 1,
+        };
+        for ((name, zone), room) in paid::rooms(read) {
+            let Some(facts) = read.facts.types.iter().find(|t| t.name == name) else {
+                continue;
+            };
+            if !chosen(zone) {
+                continue;
+            }
+            self.offerings.push(Offering {
+                id: paid::id(read, name, zone),
+                instance_type: name.to_owned(),
+                zone: zone.to_owned(),
+                market: Market::Reserved,
+                price: MicroUsd::ZERO,
+                allocatable: catalogue::resources(facts).map(|o| marks.over(o)),
+                gpu_model: catalogue::gpu_model(facts),
+                boot: boot(facts),
+                available: Some(room),
+            });
+        }
+    }
+
     /// The group's own capacity in one zone; of an empty zone AWS chooses.
     fn own(&mut self, read: &Read<'_>, marks: &Marks, zone: &str, may_ask: bool) {
         let here: Vec<&InstanceTypeFacts> = read
@@ -187,10 +230,10 @@ impl Offered {
             price: prices.iter().flatten().max().copied().unwrap_or_default(),
             allocatable: offered,
             gpu_model: catalogue::gpu_model(smallest),
-            boot: if smallest.bare_metal == Some(true) {
-                METAL_BOOT
+            boot: if super::is_warm(read.group).is_some() {
+                WARM_BOOT
             } else {
-                BOOT
+                boot(smallest)
             },
             available: (!priced || !may_ask).then_some(0),
         });
@@ -206,7 +249,10 @@ impl Offered {
             .members
             .iter()
             .filter_map(|m| m.zone.as_deref())
-            .filter(|zone| !self.offerings.iter().any(|o| o.zone == *zone))
+            .filter(|zone| {
+                let own = |o: &Offering| o.zone == *zone && o.market != Market::Reserved;
+                !self.offerings.iter().any(own)
+            })
             .collect();
         for zone in lived {
             self.own(read, marks, zone, false);
