@@ -3,7 +3,7 @@
 //! Called by commands and by the cycle, which commit it before anything is sent. Pure.
 
 use crate::records::order::OrderedDrain;
-use crate::records::{DesiredState, DrainPolicy, DrainRecord, OrderRecord};
+use crate::records::{DesiredState, DrainPolicy, DrainRecord, OrderRecord, Then};
 
 /// Epoch and generation above everything that the store or the node has seen.
 fn next(before: Option<&OrderRecord>, highest_epoch: u64) -> (u64, u64) {
@@ -46,10 +46,16 @@ pub fn cordoned(
     }
 }
 
-/// A drain of ours that moves work first only keeps new work off: what runs then is looked at once more.
+/// A drain of ours that moves work for cost. One that a group's own end asks for stops at the cordon, and asks nobody.
+#[must_use]
+pub fn moves(drain: &DrainRecord) -> bool {
+    drain.policy == DrainPolicy::Evict && drain.by == DROVER && drain.then == Then::Leave
+}
+
+/// A drain that moves work first only keeps new work off: what runs then is looked at once more.
 #[must_use]
 pub fn looks_again(drain: &DrainRecord) -> bool {
-    drain.policy == DrainPolicy::Evict && drain.by == DROVER && drain.moving.is_none()
+    moves(drain) && drain.moving.is_none()
 }
 
 /// Be emptied.

@@ -295,3 +295,28 @@ async fn sc_08_gpus_that_never_come_make_a_node_faulty_after_the_deadline() {
     rig.pass(Millis::minutes(16)).await;
     assert_eq!(rig.node(&id).faulty.as_deref(), Some("15 of 16 GPUs"));
 }
+
+/// The instances of a warm pool are known and are no nodes: no supply, never late, nobody's stranger.
+#[tokio::test]
+async fn instances_of_a_warm_pool_are_no_nodes_and_never_join_late() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.add("a", "i-warm");
+    {
+        let mut machines = rig.cloud.machines.lock().expect("lock");
+        machines.get_mut("i-warm").expect("there").state = InstanceState::Warm;
+    }
+    rig.pass(Millis::minutes(60)).await;
+    assert!(!rig.has_node("instance/i-warm") && !rig.has_node("i-warm"));
+    assert!(rig.events("missed").await.is_empty());
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.asked(), 1, "it is no supply");
+    // It is taken into service: a node like any other, whoever started it.
+    {
+        let mut machines = rig.cloud.machines.lock().expect("lock");
+        machines.get_mut("i-warm").expect("there").state = InstanceState::Running;
+    }
+    let node = rig.join("a", "i-warm").await;
+    rig.cycle().await;
+    assert!(rig.has_node(node.as_str()));
+}

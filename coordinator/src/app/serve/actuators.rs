@@ -128,7 +128,8 @@ async fn asg(
         );
     };
     let owner = Owner::new(store.store_id(), store.fence().0)?;
-    let adapter =
-        AsgActuator::new(cloud.api, owner, pools, clock.clone()).with_offers(cloud.offers);
+    let adapter = AsgActuator::new(cloud.api, owner, pools, clock.clone())
+        .with_offers(cloud.offers)
+        .with_survey(cloud.survey);
     Ok(Arc::new(adapter.with_memories(&mut kept.groups)))
 }

@@ -7,10 +7,10 @@ use super::{landed, status};
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::fleet::{Evidence, FleetNode, busy};
-use crate::control::orders::{self, DROVER};
+use crate::control::orders;
 use crate::control::tx::Tx;
 use crate::ports::link::AgentView;
-use crate::records::{DrainPolicy, DrainRecord, DrainStep};
+use crate::records::{DrainRecord, DrainStep};
 use drover_core::model::{Busy, Millis, Mode};
 
 /// Why work may be moved, in events and in the audit.
@@ -26,7 +26,7 @@ impl Control {
         node: &FleetNode,
         drain: &DrainRecord,
     ) -> Result<(), CycleError> {
-        let ours = drain.policy == DrainPolicy::Evict && drain.by == DROVER;
+        let ours = orders::moves(drain);
         let Some(pool) = node.pool.clone().filter(|_| ours) else {
             return Ok(());
         };

@@ -256,9 +256,10 @@ async fn i12_an_open_reservation_costs_nothing_while_it_has_room() {
     let outcome = rig.adapter.launch(&order).await.expect("launches");
     assert_eq!(outcome.granted, 2);
     let id = drover_aws::InstanceId::new(outcome.instances[0].as_str());
-    let mut world = rig.fake.world();
-    world.instances.get_mut(&id).expect("there").reservation = Some("cr-1".into());
-    drop(world);
+    {
+        let mut world = rig.fake.world();
+        world.instances.get_mut(&id).expect("there").reservation = Some("cr-1".into());
+    }
     rig.clock.0.fetch_add(2 * 60_000, Ordering::SeqCst);
     let reading = rig.read().await;
     let offering = |id: &InstanceId| {
@@ -423,9 +424,10 @@ async fn a_warm_pool_is_taken_first_and_its_instances_count_for_nothing() {
     assert_eq!(outcome.way, Way::SetDesiredCapacity);
 
     // Empty, it is no reason to give up the choice of a zone.
-    let mut world = rig.fake.world();
-    let group = world.groups.values_mut().next().expect("the group");
-    group.warm_pool_size = Some(0);
-    drop(world);
+    {
+        let mut world = rig.fake.world();
+        let group = world.groups.values_mut().next().expect("the group");
+        group.warm_pool_size = Some(0);
+    }
     assert_eq!(rig.read().await.steering, Steering::Zone);
 }
