@@ -2,6 +2,7 @@
 
 use crate::rig::{GPUS, Rig, two_pools};
 use drover::control::view::UnitState;
+use drover::ports::actuate::InstanceState;
 use drover_core::model::{FailureKind, Millis};
 
 #[tokio::test]

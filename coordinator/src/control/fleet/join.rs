@@ -17,7 +17,7 @@ use crate::ports::link::AgentView;
 use crate::records::{DesiredState, DrainRecord, NodeRecord, OrderRecord};
 use drover_core::model::{
     Busy, Cordon, InstanceId, LaunchId, Millis, NodeId, Offering, PoolId, PoolKind, RequestName,
-    Reserved, Resources, UnixMs,
+    Reserved, UnixMs,
 };
 use drover_core::rules::lifecycle::{self, Levels, Provider};
 use std::collections::{BTreeMap, BTreeSet};
