@@ -623,6 +623,21 @@ fn observe_says_would_and_changes_nothing() {
         field.ledger().mutations
     );
     assert!(field.ledger().launches.is_empty());
+
+    // What the coordinator says that it asked is what arrived, and all of it has a limit.
+    let told = field.coordinator.ask(&["api-calls"]);
+    let arrived = field.ledger().calls;
+    let rows = told.as_array().expect("a list");
+    assert!(!rows.is_empty(), "{told}");
+    for row in rows {
+        let call = row["call"].as_str().expect("a name");
+        let sent = row["sent"].as_u64().expect("a count");
+        let counted = arrived.get(call).copied().unwrap_or(0);
+        assert!(call.starts_with("Describe"), "{row}");
+        assert!(0 < sent && sent <= counted, "{counted} arrived of {row}");
+        assert_eq!(row["region"], EAST, "{row}");
+        assert!(row["bucket"]["per_minute"].as_u64() > Some(0), "{row}");
+    }
 }
 
 /// One region answers nothing, neither reads nor asks: the other is read and asked meanwhile, and what was asked of the
