@@ -9,6 +9,7 @@ mod renew;
 #[cfg(test)]
 pub(crate) mod rig;
 mod session;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -113,6 +114,7 @@ pub struct Agents {
     nonces: renew::Nonces,
     /// One enrolment at a time: a thousand hosts with one token do not fight for its record.
     enrolling: Mutex<()>,
+    swept: sweep::Swept,
 }
 
 /// The service as tonic serves it, with its size limits.
@@ -133,6 +135,7 @@ impl Agents {
             parts,
             nonces: renew::Nonces::new(),
             enrolling: Mutex::new(()),
+            swept: sweep::Swept::default(),
         })
     }
 

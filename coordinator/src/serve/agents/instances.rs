@@ -126,6 +126,7 @@ impl Agents {
         let _one_at_a_time = self.enrolling.lock().await;
         for _ in 0..ATTEMPTS {
             if let Some(reply) = self.claim(&asker).await? {
+                self.sweep_claims().await;
                 return Ok(reply);
             }
         }

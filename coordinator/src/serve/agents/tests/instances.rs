@@ -410,3 +410,39 @@ async fn many_at_once_with_one_document_make_one_node() {
     assert_eq!(rig.store.list(keys::NODE).await.unwrap().len(), 1);
     assert_eq!(events(&rig, "quarantined").await.len(), 1);
 }
+
+#[tokio::test]
+async fn claims_of_nodes_that_are_gone_leave_the_store_after_a_day_and_no_others() {
+    let (rig, launched) = launched().await;
+    let old = |node: &str| ClaimRecord {
+        instance: "i-0ffffffff".into(),
+        node: node.into(),
+        key_sha256: "ab".into(),
+        at: launched,
+        disputed: None,
+        reopened_until: None,
+        barred: Vec::new(),
+    };
+    let known = rig.enrol("titan-01").await;
+    for (instance, node) in [
+        ("i-0aaaaaaaa", "n-gone"),
+        ("i-0bbbbbbbb", known.id.as_str()),
+    ] {
+        rig.put(&keys::named(keys::CLAIM, instance), &old(node))
+            .await;
+    }
+    let claims = async || {
+        let entries = rig.store.list(keys::CLAIM).await.unwrap();
+        let keys = entries.into_iter().map(|entry| entry.key);
+        keys.map(|key| key.trim_start_matches(keys::CLAIM).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let key = new_key();
+    let proof = signed(&said(launched));
+    enrol(&rig, proof.clone(), &key).await.unwrap();
+    assert_eq!(claims().await.len(), 3, "none is old");
+    rig.clock.advance(DAY);
+    rig.clock.advance(minutes(1));
+    enrol(&rig, proof, &key).await.unwrap();
+    assert_eq!(claims().await, [INSTANCE, "i-0bbbbbbbb"], "in order");
+}
