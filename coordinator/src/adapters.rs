@@ -10,5 +10,6 @@ pub mod context;
 pub mod demand;
 pub mod instance_identity;
 pub mod link;
+pub mod notices;
 pub mod store;
 pub mod tokens;

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use aws::{Aws, Discover};
+pub use aws::{Aws, Discover, Queue};
 pub use budget::AwsBudget;
 pub use disruption::{DisruptionBudget, Window};
 pub use enrolment::Enrolment;

@@ -350,6 +350,11 @@ impl Foundation {
             clock: self.clock.clone(),
         };
         let mut control = Control::new(self.config.clone(), ports);
+        let (queues, wake) = (kept.queues(), control.wake());
+        queues.ring(move || {
+            wake.call();
+        });
+        control.hear_from(Arc::new(queues));
         let (dir, keep) = match &self.config.control.plans_dir {
             Some(dir) => (dir.clone(), None),
             None => (state_dir.join("plans"), Some(PLANS)),

@@ -21,6 +21,19 @@ pub struct Aws {
     pub discover: Vec<Discover>,
     /// How old what was found there may become.
     pub discover_every: Millis,
+    /// Queues in which AWS tells what it will do to instances.
+    pub queues: Vec<Queue>,
+}
+
+/// A queue of SQS that EventBridge or lifecycle hooks write to, and that nobody else reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// Region.
+    pub region: String,
+    /// URL.
+    pub url: String,
+    /// Role that is assumed to read it; absent: the credentials' own account.
+    pub role_arn: Option<String>,
 }
 
 impl Default for Aws {
@@ -30,6 +43,7 @@ impl Default for Aws {
             budget: AwsBudget::default(),
             discover: Vec::new(),
             discover_every: Millis::minutes(5),
+            queues: Vec::new(),
         }
     }
 }
@@ -64,8 +78,19 @@ pub(super) fn read(section: &Section<'_>) -> Aws {
             found
         })
         .collect();
+    let mut urls = BTreeMap::new();
+    let queues = section
+        .sections("queue")
+        .into_iter()
+        .filter_map(|table| {
+            let found = queue(&table, &mut urls);
+            table.finish();
+            found
+        })
+        .collect();
     section.finish();
     Aws {
+        queues,
         endpoint,
         budget,
         discover,
@@ -80,6 +105,29 @@ pub(super) fn role(section: &Section<'_>) -> Option<String> {
         "arn:aws:iam::123456789012:role/drover",
         regions::role_arn,
     )
+}
+
+fn queue(section: &Section<'_>, seen: &mut BTreeMap<String, ()>) -> Option<Queue> {
+    let example = "https://sqs.us-west-2.amazonaws.com/123456789012/drover";
+    for (key, example) in [("region", "us-west-2"), ("url", example)] {
+        if !section.has(key) {
+            let fix = format!("write {key} = \"{example}\"");
+            section.report(section.offset(), key, "is required", &fix);
+        }
+    }
+    let region = section.parsed("region", "us-west-2", regions::region);
+    let found = section.parsed("url", example, url);
+    let role_arn = role(section);
+    let found = found?;
+    if seen.insert(found.clone(), ()).is_some() {
+        let message = format!("{found:?} is the queue of an earlier table");
+        section.report(section.offset(), "url", &message, "name each queue once");
+    }
+    Some(Queue {
+        region: region?,
+        url: found,
+        role_arn,
+    })
 }
 
 fn discover(

@@ -70,6 +70,12 @@ fn every_commented_key_of_the_example_is_read() {
     };
     assert_eq!((group.zones.len(), group.instance_types.len()), (2, 2));
     assert_eq!(config.aws.discover[0].regions.len(), 2);
+    assert_eq!(config.aws.queues.len(), 1);
+    assert_eq!(pool.notices.launch_hooks, ["drover-ready"]);
+    assert_eq!(
+        pool.notices.terminating_deadline,
+        Some(Millis::minutes(120))
+    );
     let control = &config.control;
     assert!(control.consolidate);
     assert_eq!(
@@ -95,6 +101,18 @@ fn what_is_refused_and_how_to_mend_it() {
     let two = |second: &str| format!("{}{}", pool(""), second);
     for (text, line, key, says) in [
         ("[server]\nlisten_on = \"x\"\n".to_owned(), 2, "server.listen_on", "unknown key"),
+        (
+            "[[aws.queue]]\nregion = \"us-west-2\"\n".to_owned(),
+            1,
+            "aws.queue[0].url",
+            "is required",
+        ),
+        (
+            pool("[pool.notices]\nrebalance = \"replaced\"\n"),
+            9,
+            "pool[0].notices.rebalance",
+            "\"replace\"",
+        ),
         ("[control]\nintervall = \"1s\"\n".to_owned(), 2, "control.intervall", "did you mean interval?"),
         ("[control]\ninterval = 10\n".to_owned(), 2, "control.interval", "write \"10s\""),
         ("[control]\ninterval = \"10\"\n".to_owned(), 2, "control.interval", "no unit"),

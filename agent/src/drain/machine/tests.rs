@@ -644,6 +644,36 @@ fn work_that_lands_after_drained_takes_the_word_back() {
 }
 
 #[test]
+fn ag_19_all_that_is_in_the_way_is_in_one_report_and_the_deadline_restores_the_state_before() {
+    for cordoned_before in [false, true] {
+        let mut bench = Bench::new();
+        if cordoned_before {
+            bench.order(1, Desired::Cordoned).settle();
+        }
+        bench.order(2, drain(Policy::Evict, Some(601_000))).word();
+        bench.settle().look(&["own:1", "own:2"]).settle();
+        bench.look(&["own:1", "own:2"]).settle();
+        assert_eq!(bench.phase(), Some(Phase::Blocked));
+        let both = ["own:1", "own:2"].map(|id| (BlockerKind::Workload, id.to_owned()));
+        assert_eq!(bench.blockers(), both);
+        let done = bench.taken();
+        assert!(
+            done.iter().all(|action| action.did() != Did::Evict),
+            "{done:?}"
+        );
+        bench.after(601_000).settle();
+        assert_eq!(bench.phase(), Some(Phase::RolledBack));
+        let undone = Action::Undo {
+            keep_cordon: cordoned_before,
+        };
+        assert_eq!(bench.taken(), [undone]);
+        assert_eq!(bench.state.is_cordoned(), cordoned_before);
+        let reason = bench.state.status().reason;
+        assert!(reason.contains("own:1"), "{reason}");
+    }
+}
+
+#[test]
 fn what_may_not_be_ended_is_spared_and_named() {
     let mut bench = under_way(Policy::Force, None, &["own:1", "7:1"]);
     bench.settle();

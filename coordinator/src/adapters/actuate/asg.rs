@@ -18,6 +18,7 @@ use crate::ports::actuate::{
     ActuateError, Actuator, LaunchOrder, LaunchOutcome, PoolReading, Withdrawal,
 };
 use crate::ports::clock::Clock;
+use crate::ports::hooks::Hook;
 
 mod beside;
 pub mod calls;
@@ -26,6 +27,7 @@ mod convert;
 mod discover;
 mod doctor;
 mod grow;
+mod hooks;
 mod journal;
 mod leave;
 mod look;
@@ -109,6 +111,7 @@ pub struct AsgActuator<A> {
     clock: Arc<dyn Clock>,
     pause: Duration,
     read_deadline: Duration,
+    hooks: Option<hooks::Hooks>,
 }
 
 impl<A: AwsApi> AsgActuator<A> {
@@ -134,6 +137,7 @@ impl<A: AwsApi> AsgActuator<A> {
             clock,
             pause: grow::PAUSE,
             read_deadline: observe::REGION_DEADLINE,
+            hooks: None,
         };
         adapter.with_memories(&mut Memories::default())
     }
@@ -233,6 +237,28 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
         let pool = self.pool(pool)?;
         let mut flight = self.memory(pool).alone().await;
         self.prepare(pool, &mut flight).await.map(|_| ())
+    }
+
+    async fn hooks(&self, pool: &PoolId) -> Result<Vec<Hook>, ActuateError> {
+        self.read_hooks(self.pool(pool)?).await
+    }
+
+    async fn beat(
+        &self,
+        pool: &PoolId,
+        hook: &str,
+        instance: &InstanceId,
+    ) -> Result<bool, ActuateError> {
+        self.hold_hook(self.pool(pool)?, hook, instance).await
+    }
+
+    async fn complete(
+        &self,
+        pool: &PoolId,
+        hook: &str,
+        instance: &InstanceId,
+    ) -> Result<bool, ActuateError> {
+        self.complete_hook(self.pool(pool)?, hook, instance).await
     }
 
     async fn withdraw(&self, pool: &PoolId) -> Result<Withdrawal, ActuateError> {

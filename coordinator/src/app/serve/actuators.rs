@@ -6,13 +6,14 @@ use crate::adapters::actuate::asg::{AsgActuator, AsgPool, Memories, Owner};
 use crate::adapters::actuate::sim::SimCloud;
 use crate::adapters::actuate::static_hosts::StaticHosts;
 use crate::adapters::cloud::{Engine, load_world};
+use crate::adapters::notices::{Queue, Queues};
 use crate::config::Config;
 use crate::ports::actuate::Actuator;
 use crate::ports::calls::CallCounts;
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
 use anyhow::{Context as _, Result, bail};
-use drover_aws::{Budget, BudgetSettings, TokioClock};
+use drover_aws::{Budget, BudgetSettings, Region, TokioClock};
 use drover_core::model::PoolKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ const SEED: u64 = 1;
 pub(super) struct Kept {
     /// Buckets and counts of calls to AWS.
     budget: Arc<Budget>,
+    /// What AWS tells by itself.
+    queues: Queues,
     /// The embedded cloud, and the file it was made from: it is not made anew under its instances.
     world: Option<(PathBuf, Arc<Engine>)>,
     /// Calls at work on groups, and what was last wanted of them.
@@ -39,6 +42,7 @@ impl Default for Kept {
                 BudgetSettings::default(),
                 Arc::new(TokioClock::start()),
             )),
+            queues: Queues::default(),
             world: None,
             groups: Memories::default(),
             client: Client::default(),
@@ -56,6 +60,11 @@ impl Kept {
     #[cfg(feature = "aws")]
     pub(super) fn budget(&self) -> Arc<Budget> {
         self.budget.clone()
+    }
+
+    /// What AWS tells by itself.
+    pub(super) fn queues(&self) -> Queues {
+        self.queues.clone()
     }
 
     /// What is asked of AWS, in numbers.
@@ -88,6 +97,9 @@ pub(super) async fn all(
     }
     if has(PoolKind::Asg) {
         actuators.push(asg(config, store, clock, kept).await?);
+    } else {
+        // Without a group nobody is listened for.
+        kept.queues.stop();
     }
     Ok(actuators)
 }
@@ -128,8 +140,25 @@ async fn asg(
         );
     };
     let owner = Owner::new(store.store_id(), store.fence().0)?;
+    kept.queues.follow(&cloud.events, queues(config));
     let adapter = AsgActuator::new(cloud.api, owner, pools, clock.clone())
         .with_offers(cloud.offers)
-        .with_survey(cloud.survey);
+        .with_survey(cloud.survey.clone())
+        .with_hooks(cloud.events, cloud.survey);
     Ok(Arc::new(adapter.with_memories(&mut kept.groups)))
+}
+
+/// The queues that the config names.
+fn queues(config: &Config) -> Vec<Queue> {
+    let queue = |queue: &crate::config::Queue| {
+        let region = Region::new(queue.region.clone());
+        Queue {
+            region: match &queue.role_arn {
+                Some(role) => region.with_role(role.clone()),
+                None => region,
+            },
+            url: queue.url.clone(),
+        }
+    };
+    config.aws.queues.iter().map(queue).collect()
 }

@@ -3,7 +3,7 @@
 //! Called by `actuators`, `discovery` and `surveyor`. The one place that names the SDK.
 
 use crate::config::{Config, PoolSource};
-use drover_aws::{AwsApi, AwsOffers, AwsSurvey, Budget, Region};
+use drover_aws::{AwsApi, AwsEvents, AwsOffers, AwsSurvey, Budget, Region};
 use std::sync::Arc;
 
 /// AWS, by what is asked of it.
@@ -15,6 +15,8 @@ pub(super) struct Cloud {
     pub(super) survey: Arc<dyn AwsSurvey>,
     /// Prices and zones.
     pub(super) offers: Arc<dyn AwsOffers>,
+    /// What it tells by itself, and answers to hooks.
+    pub(super) events: Arc<dyn AwsEvents>,
 }
 
 /// The client, and the endpoint that it was made for.
@@ -72,7 +74,8 @@ async fn make(home: Region, endpoint: Option<String>, budget: &Arc<Budget>) -> O
     Some(Cloud {
         api: aws.clone(),
         survey: aws.clone(),
-        offers: aws,
+        offers: aws.clone(),
+        events: aws,
     })
 }
 
