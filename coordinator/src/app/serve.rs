@@ -4,6 +4,7 @@ mod actuators;
 mod admission;
 mod aws;
 mod discovery;
+mod home;
 mod lead;
 mod reload;
 mod surveyor;
@@ -174,7 +175,8 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
     private::directory(&state_dir)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let file = state_dir.join(FILE_NAME);
-    let store = tokio::task::spawn_blocking(move || SqliteStore::open(&file)).await??;
+    let opened = file.clone();
+    let store = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await??;
     let store: Arc<dyn Store> = Arc::new(store);
     if let Some(ago) = lead::predecessor(&*store, &*clock).await {
         tracing::warn!(
@@ -198,6 +200,10 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
         hub,
     };
 
+    // Before anything is done that a copy would have to answer for.
+    let copied = home::is_copied(&*base.store, &file).await;
+    actuators::refuse_to_share(&base.config, &*base.store, &base.clock, &mut kept, copied).await?;
+    home::settle(&*base.store, &file).await?;
     let identities = base.identities();
     base.first_admin(&identities, address).await?;
     let (control, commands, asks) = base.control(&state_dir, &mut kept).await?;

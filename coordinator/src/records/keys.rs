@@ -59,6 +59,10 @@ pub const ALIVE: &str = "/alive";
 /// never reaped.
 pub const RESTORED: &str = "/restored";
 
+/// The file that this store is kept in, by what a copy does not share; absent before the first start of this release and
+/// after a restore.
+pub const HOME: &str = "/home";
+
 /// Key of a numbered record, so that keys order as numbers do.
 #[must_use]
 pub fn numbered(prefix: &str, seq: u64) -> String {

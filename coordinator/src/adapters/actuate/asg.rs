@@ -39,6 +39,7 @@ mod prepare;
 mod quotes;
 mod reading;
 mod settle;
+mod share;
 mod tags;
 mod template;
 #[cfg(test)]

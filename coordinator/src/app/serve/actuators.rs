@@ -12,8 +12,9 @@ use crate::ports::actuate::Actuator;
 use crate::ports::calls::CallCounts;
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
+use crate::records::keys;
 use anyhow::{Context as _, Result, bail};
-use drover_aws::{Budget, BudgetSettings, Region, TokioClock};
+use drover_aws::{AwsApi, Budget, BudgetSettings, Region, TokioClock};
 use drover_core::model::PoolKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -124,12 +125,53 @@ fn sim(config: &Config, kept: &mut Kept) -> Result<SimCloud> {
     Ok(SimCloud::embedded(engine, &config.pools))
 }
 
+/// Looks at the owner tags of all groups before anything is done: what another coordinator drives by this store is not
+/// driven by a copy of it. A restored store may start as long as it is frozen.
+///
+/// # Errors
+/// A group whose tag says so, with the way out.
+pub(super) async fn refuse_to_share(
+    config: &Config,
+    store: &dyn Store,
+    clock: &Arc<dyn Clock>,
+    kept: &mut Kept,
+    copied: bool,
+) -> Result<()> {
+    let restored = store.get(keys::RESTORED).await?.is_some();
+    let frozen = store.get(&keys::named(keys::FREEZE, "*")).await?.is_some();
+    let has_groups = config
+        .pools
+        .iter()
+        .any(|pool| pool.kind() == PoolKind::Asg);
+    if (restored && frozen) || !has_groups {
+        return Ok(());
+    }
+    let adapter = groups(config, store, clock, kept).await?;
+    adapter
+        .refuse_to_share(copied)
+        .await
+        .map_err(anyhow::Error::msg)
+}
+
 async fn asg(
     config: &Config,
     store: &dyn Store,
     clock: &Arc<dyn Clock>,
     kept: &mut Kept,
 ) -> Result<Arc<dyn Actuator>> {
+    if let Some(cloud) = kept.cloud(config).await {
+        kept.queues.follow(&cloud.events, queues(config));
+    }
+    let adapter = groups(config, store, clock, kept).await?;
+    Ok(Arc::new(adapter.with_memories(&mut kept.groups)))
+}
+
+async fn groups(
+    config: &Config,
+    store: &dyn Store,
+    clock: &Arc<dyn Clock>,
+    kept: &mut Kept,
+) -> Result<AsgActuator<Arc<dyn AwsApi>>> {
     let pools: Vec<AsgPool> = config.pools.iter().filter_map(AsgPool::of).collect();
     let Some(cloud) = kept.cloud(config).await else {
         let name = pools.first().map(|pool| pool.pool.to_string());
@@ -140,12 +182,10 @@ async fn asg(
         );
     };
     let owner = Owner::new(store.store_id(), store.fence().0)?;
-    kept.queues.follow(&cloud.events, queues(config));
-    let adapter = AsgActuator::new(cloud.api, owner, pools, clock.clone())
+    Ok(AsgActuator::new(cloud.api, owner, pools, clock.clone())
         .with_offers(cloud.offers)
         .with_survey(cloud.survey.clone())
-        .with_hooks(cloud.events, cloud.survey);
-    Ok(Arc::new(adapter.with_memories(&mut kept.groups)))
+        .with_hooks(cloud.events, cloud.survey))
 }
 
 /// The queues that the config names.

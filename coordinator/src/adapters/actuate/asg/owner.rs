@@ -94,6 +94,28 @@ impl Owner {
             )),
         }
     }
+
+    /// Why a group with these tags is driven by another coordinator on this very store; nothing when it is not. `copied`:
+    /// our store is a copy of the one that it was made in.
+    pub(super) fn shared(&self, tags: &BTreeMap<String, String>, copied: bool) -> Option<String> {
+        let value = tags.get(OWNER_TAG)?.trim();
+        let (store, fence) = value.split_once('/').unwrap_or((value, "0"));
+        if store != self.store_id {
+            return None;
+        }
+        let later = fence.parse::<u64>().is_ok_and(|fence| fence > self.fence);
+        match (copied, later) {
+            (true, _) => Some(format!(
+                "this store is a copy of the one that drives the group ({OWNER_TAG}={value})"
+            )),
+            (false, true) => Some(format!(
+                "a later opening of this store drives the group ({OWNER_TAG}={value}, this one is {}): this coordinator \
+                 runs on an old copy",
+                self.tag()
+            )),
+            (false, false) => None,
+        }
+    }
 }
 
 /// What the freeze tag says, where there is one: the reason that its value gives.
@@ -146,6 +168,34 @@ mod tests {
         let why = us.judge(&BTreeMap::new()).expect_err("no tag");
         assert!(why.contains("no tag drover:owner"), "{why}");
         assert!(Owner::new("", 1).is_err() && Owner::new(" ", 1).is_err());
+    }
+
+    #[test]
+    fn sc_89_a_copy_of_the_store_drives_nothing_that_the_first_one_drives() {
+        let us = Owner::new("s1", 5).expect("an owner");
+        let table = [
+            ("s1/5", false, None),
+            ("s1/4", false, None),
+            ("s1/4", true, Some("is a copy")),
+            ("s1/5", true, Some("is a copy")),
+            ("s1/6", false, Some("old copy")),
+            ("unclaimed", true, None),
+            // Somebody else's group: refused for itself, and no reason not to start.
+            ("s2/9", true, None),
+            ("s2/9", false, None),
+        ];
+        for (value, copied, expect) in table {
+            let found = us.shared(&tags(value), copied);
+            assert_eq!(
+                found.is_some(),
+                expect.is_some(),
+                "{value} {copied}: {found:?}"
+            );
+            if let (Some(found), Some(expect)) = (found, expect) {
+                assert!(found.contains(expect), "{found}");
+            }
+        }
+        assert_eq!(us.shared(&BTreeMap::new(), true), None);
     }
 
     #[test]
