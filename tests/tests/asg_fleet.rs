@@ -15,6 +15,13 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+#[path = "asg_fleet/learning.rs"]
+mod learning;
+#[path = "asg_fleet/leaving.rs"]
+mod leaving;
+#[path = "asg_fleet/owners.rs"]
+mod owners;
+
 const EAST: &str = "us-east-1";
 const WEST: &str = "us-west-2";
 /// Under a loaded machine.
@@ -122,6 +129,37 @@ impl Field {
             ("AWS_EC2_METADATA_DISABLED", "true"),
             ("FAILPOINTS", points),
         ]);
+    }
+
+    /// Starts the coordinator with these fail points and waits for nothing.
+    fn spawn(&mut self, points: &str) {
+        self.coordinator.spawn(&[
+            ("AWS_ACCESS_KEY_ID", "x"),
+            ("AWS_SECRET_ACCESS_KEY", "y"),
+            ("AWS_REGION", EAST),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+            ("FAILPOINTS", points),
+        ]);
+    }
+
+    fn set(&self, scenario: Scenario) {
+        RUNTIME.block_on(self.proxy.set(scenario));
+    }
+
+    /// A call that a person makes beside Drover.
+    fn by_hand(&self, region: &str, action: &str, form: &[(&str, &str)]) {
+        let form: Vec<(String, String)> = form
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        RUNTIME
+            .block_on(async {
+                Moto::shared()
+                    .await
+                    .autoscaling(region, action, &form)
+                    .await
+            })
+            .unwrap_or_else(|e| panic!("{action}: {e}"));
     }
 
     fn ledger(&self) -> Ledger {

@@ -4,6 +4,7 @@
 //! fails when it cannot measure, never because of a figure. One module per bench.
 
 mod agent;
+mod aws;
 mod exporter;
 mod figure;
 mod optimised;
@@ -67,6 +68,11 @@ const BENCHES: &[Bench] = &[
         name: "plan",
         about: "how long one decision takes, on published workloads and on a large fleet",
         run: plan::run,
+    },
+    Bench {
+        name: "aws",
+        about: "fail-over after a shortage, a thousand from zero, two hours of shortage, describes of 200 groups",
+        run: aws::run,
     },
     Bench {
         name: "traces",

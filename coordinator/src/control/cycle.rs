@@ -32,6 +32,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+/// What was changed at a provider is looked at after this.
+const SOON: Duration = Duration::from_millis(250);
+
 /// A plan that changed nothing, or why there is none.
 pub type Rehearsal = Result<(PlanInput, Planned), ReadError>;
 
@@ -234,6 +237,23 @@ impl Control {
         let (input, _) = self.input(&mut round).await;
         let planned = planner::plan(&input);
         Ok((input, planned))
+    }
+
+    /// How long nothing is done unless something comes: the interval, and less while what was asked of a provider is still
+    /// to be seen there.
+    pub(super) fn pause(&self) -> Duration {
+        let longest = Duration::from_millis(self.config.control.interval.0);
+        if self.last_ledger.launches.is_empty() {
+            return longest;
+        }
+        if self.pools.is_stale() {
+            return longest.min(SOON);
+        }
+        let mono = self.clock.mono();
+        let next = self.pools.next_read(mono);
+        next.map_or(longest, |at| {
+            longest.min(Duration::from_millis(at.0 - mono.0))
+        })
     }
 
     async fn observe(&mut self) -> Result<Round, ReadError> {

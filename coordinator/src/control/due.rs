@@ -99,6 +99,9 @@ impl Control {
         if let Some(until) = self.seen.clocks.frozen_until {
             at(on_wall(until));
         }
+        for (_, _, until) in self.seen.held_growth.values() {
+            at(on_wall(*until));
+        }
         for retry in self.seen.retry.values() {
             at(on_wall(*retry));
         }

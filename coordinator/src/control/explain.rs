@@ -6,7 +6,7 @@ use super::commands::{CommandError, Commands};
 use super::events::time;
 use super::view::{FleetView, NodeView, PoolView, RequestView, UnitState, foreign_clock, units};
 use crate::records::DrainStep;
-use drover_core::model::PoolKind;
+use drover_core::model::{PoolKind, UnixMs};
 
 /// An explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,17 +37,37 @@ impl Explanation {
 }
 
 impl Commands {
-    /// Explains what a name means: a request, a pool, a node, in this order.
+    /// Explains what a name means: a request, a pool, a node, in this order. Of requests and pools it tells what was asked
+    /// where and what came of it.
     ///
     /// # Errors
     /// Nothing or several nodes carry that name.
-    pub fn explain(&self, subject: &str) -> Result<Explanation, CommandError> {
+    pub async fn explain(&self, subject: &str) -> Result<Explanation, CommandError> {
         let view = self.view();
         if let Some(request) = view.request(subject) {
-            return Ok(explain_request(request));
+            let mut said = explain_request(request);
+            let pools: Vec<&PoolView> = view
+                .pools
+                .iter()
+                .filter(|pool| {
+                    let asked = &request.record.spec.pools;
+                    asked.is_empty() || asked.contains(&pool.name)
+                })
+                .collect();
+            let created = request.record.submitted;
+            for pool in pools {
+                let told = self.asked_of(pool, Some(created)).await;
+                if !told.is_empty() {
+                    said.lines.extend(told);
+                    said.lines.extend(remembered(pool));
+                }
+            }
+            return Ok(said.once());
         }
         if let Some(pool) = view.pool(subject) {
-            return Ok(explain_pool(pool));
+            let mut said = explain_pool(pool);
+            said.lines.extend(self.asked_of(pool, None).await);
+            return Ok(said.once());
         }
         let id = self.node_id(subject).map_err(|error| match error {
             CommandError::NotFound { name, .. } => CommandError::NotFound {
@@ -63,6 +83,51 @@ impl Commands {
                 name: subject.to_owned(),
             })
     }
+}
+
+impl Commands {
+    /// The newest acts of asking one pool and what came of them, oldest first, since a time.
+    async fn asked_of(&self, pool: &PoolView, since: Option<UnixMs>) -> Vec<String> {
+        let name = pool.name.as_str();
+        let events = self.events(0, name, LOOK_BACK).await;
+        let asked = events.iter().filter(|event| {
+            ASKING.contains(&event.what.as_str()) && since.is_none_or(|since| event.at >= since)
+        });
+        let mut told: Vec<String> = asked
+            .map(|event| format!("{} {name}: {}", time(event.at), event.message))
+            .collect();
+        told.split_off(told.len().saturating_sub(TOLD))
+    }
+}
+
+/// Events of a pool that are looked through for acts of asking.
+const LOOK_BACK: usize = 200;
+/// Acts that are told of each pool.
+const TOLD: usize = 8;
+/// What is an act of asking, or what came of it.
+const ASKING: [&str; 6] = [
+    "launch_asked",
+    "launch_granted",
+    "launch_failed",
+    "launch_settled",
+    "launch_missed",
+    "withdrawn",
+];
+
+/// What is remembered of a pool's offerings, in the provider's words.
+fn remembered(pool: &PoolView) -> Vec<String> {
+    let all = pool.offerings.iter();
+    all.filter_map(|(offering, memory)| {
+        let memory = memory.as_ref()?;
+        Some(format!(
+            "{}: {}, next probe at {} ({})",
+            offering.id,
+            super::events::failure_word(memory.kind),
+            time(memory.next_probe),
+            memory.message
+        ))
+    })
+    .collect()
 }
 
 fn explain_request(request: &RequestView) -> Explanation {
@@ -135,17 +200,7 @@ fn explain_pool(pool: &PoolView) -> Explanation {
             .map(|error| format!("cannot be read: {error}")),
     );
     lines.extend(pool.reasons.iter().cloned());
-    for (offering, memory) in &pool.offerings {
-        if let Some(memory) = memory {
-            lines.push(format!(
-                "{}: {}, next probe at {} ({})",
-                offering.id,
-                super::events::failure_word(memory.kind),
-                time(memory.next_probe),
-                memory.message
-            ));
-        }
-    }
+    lines.extend(remembered(pool));
     frozen.extend(stops().chain(&pool.reasons).chain(&pool.holds).cloned());
     let summary = frozen.into_iter().next();
     Explanation {

@@ -98,6 +98,14 @@ impl Control {
                 why: format!("the provider refused to end an instance, tried again later: {said}"),
             });
         }
+        if let Some((why, _, until)) = self.seen.held_growth.get(&pool.name)
+            && round.mono < *until
+        {
+            stops.push(Stop::Stale {
+                may_grow: false,
+                why: format!("its provider throttles: {why}"),
+            });
+        }
         if let Some(reading) = round.readings.get(&pool.name) {
             stops.extend(reading.stops.iter().cloned());
         }

@@ -11,13 +11,18 @@ use super::events::Happening;
 use super::failures;
 use super::requests::drop_assignments;
 use super::tx::Tx;
-use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, ProviderFailure};
+use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, NOT_ASKED, ProviderFailure};
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, InstanceId, LaunchId, Millis, PoolId};
 use drover_core::rules::launch::{Act, Event, Launch, MISSES_TO_PAUSE, Stage, step};
 
 /// A call whose outcome is unknown is repeated after this pause.
 const RETRY: Millis = Millis(2_000);
+
+/// A provider that throttles is not asked for this pool for so long, doubled each time.
+const THROTTLED: Millis = Millis(5_000);
+/// The longest such time.
+const THROTTLED_LONGEST: Millis = Millis(120_000);
 
 /// What a launch call gave.
 pub(super) struct Answer {
@@ -148,22 +153,27 @@ impl Control {
                 launch.instances = outcome.instances;
                 (outcome.granted.min(launch.count), outcome.failures)
             }
-            Err(error) if unknown_outcome(error.kind) => {
+            Err(error) if unknown_outcome(&error) => {
                 tracing::warn!(launch = %id, pool = %launch.pool, error = %error, "a launch call gave no answer: repeated with the same token");
                 let due = Millis(round.mono.0.saturating_add(RETRY.0));
                 self.seen.retry.insert(id.clone(), due);
                 return Ok(());
             }
-            Err(error) => (
-                0,
-                vec![ProviderFailure {
-                    id: String::new(),
-                    offering: None,
-                    kind: error.kind,
-                    message: error.message,
-                    at: round.now,
-                }],
-            ),
+            Err(error) => {
+                if error.kind == FailureKind::Throttle {
+                    self.hold_growth(round, &launch.pool, &error.message);
+                }
+                (
+                    0,
+                    vec![ProviderFailure {
+                        id: String::new(),
+                        offering: None,
+                        kind: error.kind,
+                        message: error.message,
+                        at: round.now,
+                    }],
+                )
+            }
         };
         let missing = launch.count - granted;
         let (after, _) = step(life(&launch), Event::Granted(granted), round.now);
@@ -216,6 +226,20 @@ impl Control {
             fail::fail_point!("launch.recorded");
         }
         Ok(())
+    }
+
+    /// A provider that is asked too often is left alone for a while, longer each time; it says nothing about capacity.
+    fn hold_growth(&mut self, round: &Round, pool: &PoolId, why: &str) {
+        let times = match self.seen.held_growth.get(pool) {
+            // Not throttled for long: anew.
+            Some((_, times, until)) if round.mono < until.plus(THROTTLED_LONGEST) => times + 1,
+            _ => 0,
+        };
+        let pause = (THROTTLED.0 << times.min(8)).min(THROTTLED_LONGEST.0);
+        let jitter = pause / 10 * u64::from(round.chance.upto(1_000)) / 1_000;
+        let until = round.mono.plus(Millis(pause + jitter));
+        let held = (why.to_owned(), times, until);
+        self.seen.held_growth.insert(pool.clone(), held);
     }
 
     /// A launch's nodes that did not come in time: no longer coming, counted as a miss (DESIGN 5, never joined).
@@ -289,8 +313,8 @@ fn count_miss(round: &Round, tx: &mut Tx, pool: &PoolId) {
 }
 
 /// The call may or may not have taken effect.
-const fn unknown_outcome(kind: FailureKind) -> bool {
-    matches!(kind, FailureKind::Throttle | FailureKind::Transient)
+fn unknown_outcome(error: &ActuateError) -> bool {
+    matches!(error.kind, FailureKind::Throttle | FailureKind::Transient) && error.code != NOT_ASKED
 }
 
 pub(super) fn joined_count(launch: &LaunchRecord) -> u32 {

@@ -117,6 +117,11 @@ impl Pools {
         }
     }
 
+    /// Something was changed at a provider and was not looked at since.
+    pub(super) fn is_stale(&self) -> bool {
+        self.watches.values().any(|watch| watch.stale)
+    }
+
     /// The last good readings.
     #[must_use]
     pub fn readings(&self) -> BTreeMap<PoolId, Arc<PoolReading>> {

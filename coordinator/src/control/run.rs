@@ -45,7 +45,7 @@ pub async fn run(
             }
             Ok(_) => {
                 row = 0;
-                Duration::from_millis(control.config.control.interval.0)
+                control.pause()
             }
             Err(error @ CycleError::Fenced(_)) => return Err(error),
             Err(error) => {

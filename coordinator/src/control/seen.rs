@@ -73,6 +73,8 @@ pub struct Seen {
     /// Pools whose provider refused to end an instance for now: what it said, and until when nothing more is drained there,
     /// monotonic.
     pub held_leaves: BTreeMap<PoolId, (String, Millis)>,
+    /// Pools whose provider throttles asks: why, how often in a row, and until when none is made, monotonic.
+    pub held_growth: BTreeMap<PoolId, (String, u32, Millis)>,
     /// Dead members that were to be taken off the books: how often, and not again before, monotonic.
     pub buried: BTreeMap<InstanceId, (u32, Millis)>,
     /// Orders that were handed to the link: (epoch, generation).
@@ -143,6 +145,7 @@ impl Seen {
             refused_leaves: BTreeMap::new(),
             held_leaves: BTreeMap::new(),
             buried: BTreeMap::new(),
+            held_growth: BTreeMap::new(),
             sent: BTreeMap::new(),
             units: BTreeMap::new(),
             arrivals: Arrivals::default(),

@@ -184,7 +184,10 @@ pub(super) fn give_up_unfilled(
                     failure.at.0.saturating_add(SKEW.0) >= launch.asked.0
                         && matches!(
                             failure.kind,
-                            FailureKind::Shortage | FailureKind::Quota | FailureKind::Price
+                            FailureKind::Shortage
+                                | FailureKind::Quota
+                                | FailureKind::Price
+                                | FailureKind::Transient
                         )
                 })
         })

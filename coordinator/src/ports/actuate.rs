@@ -141,6 +141,10 @@ impl PoolReading {
 /// and is settled with [`Actuator::settle`]; to drop it or to ask with another token would ask twice (I4).
 pub const OUTCOME_UNKNOWN: &str = "OutcomeUnknown";
 
+/// [`ActuateError::code`] of passing trouble that came before the ask was made: nothing of it can have been taken, and
+/// another pool may be asked instead at once.
+pub const NOT_ASKED: &str = "NotAsked";
+
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

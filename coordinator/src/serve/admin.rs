@@ -213,7 +213,7 @@ impl AdminService for Admin {
         let subject = request.into_inner().subject;
         text("subject", &subject, limits::NAME_BYTES)?;
         self.view().await?;
-        let said = self.commands.explain(&subject).map_err(refuse)?;
+        let said = self.commands.explain(&subject).await.map_err(refuse)?;
         Ok(Response::new(v1::ExplainReply {
             kind: said.kind.to_owned(),
             name: said.name,

@@ -321,3 +321,32 @@ async fn instances_of_a_warm_pool_are_no_nodes_and_never_join_late() {
     rig.cycle().await;
     assert!(rig.has_node(node.as_str()));
 }
+
+#[tokio::test]
+async fn sc_35_throttled_asks_go_elsewhere_at_once_and_teach_nothing_about_capacity() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| script.throttled = true);
+    rig.ask("job", 2, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("b").len(), 2, "the other pool serves it");
+    assert!(rig.view().pool("a").expect("a").offerings[0].1.is_none());
+    // Asked ever less often, whatever is demanded.
+    let of_a = |rig: &Rig| {
+        let launches = rig.cloud.launches.lock().expect("lock");
+        launches.iter().filter(|order| order.pool.0 == "a").count()
+    };
+    for n in 0..20 {
+        rig.ask(&format!("more-{n}"), 1, GPUS).await;
+        rig.pass(Millis::seconds(30)).await;
+    }
+    let asked = of_a(&rig);
+    assert!((3..=10).contains(&asked), "{asked} asks in ten minutes");
+    let told = rig.commands.explain("a").await.expect("explained");
+    let text = format!("{} {}", told.summary, told.lines.join(" "));
+    assert!(text.contains("throttles"), "{text}");
+    rig.cloud.script("a", |script| script.throttled = false);
+    rig.pass(Millis::minutes(3)).await;
+    rig.ask("last", 1, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.alive("a").len(), 1, "asked again by itself");
+}

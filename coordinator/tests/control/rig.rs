@@ -11,8 +11,8 @@ use drover::control::journal::Journal;
 use drover::control::settings::{Ask, Settings};
 use drover::control::view::{FleetView, NodeView};
 use drover::ports::actuate::{
-    ActuateError, Actuator, Dead, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
-    ProviderFailure, Way,
+    ActuateError, Actuator, Dead, Instance, InstanceState, LaunchOrder, LaunchOutcome, NOT_ASKED,
+    PoolReading, ProviderFailure, Way,
 };
 use drover::ports::clock::Clock;
 use drover::ports::hooks::Hook;
@@ -113,6 +113,8 @@ pub struct Script {
     pub capacity: Option<u32>,
     /// Every launch fails so.
     pub launch_fails: Option<FailureKind>,
+    /// Calls are throttled before anything is asked.
+    pub throttled: bool,
     /// The launch takes effect, its answer is lost.
     pub answer_lost: bool,
     /// Every termination fails so.
@@ -336,6 +338,12 @@ impl Actuator for CloudPort {
         let cloud = &self.0;
         cloud.launches.lock().expect("lock").push(order.clone());
         let script = cloud.scripted(order.pool.as_str());
+        if script.throttled {
+            return Err(ActuateError {
+                code: NOT_ASKED.to_owned(),
+                ..refusal(FailureKind::Throttle)
+            });
+        }
         if let Some(kind) = script.launch_fails {
             cloud.crash.step().await;
             return Err(refusal(kind));

@@ -247,7 +247,7 @@ async fn an_operators_drain_waits_says_why_and_stays_cordoned() {
         .expect("ordered");
     rig.pass(Millis::minutes(30)).await;
     assert_eq!(rig.node("i-1").lifecycle, Lifecycle::Draining);
-    let told = rig.commands.explain("host-i-1").expect("explained");
+    let told = rig.commands.explain("host-i-1").await.expect("explained");
     assert!(told.summary.contains("alice"), "{}", told.summary);
     rig.work(&node, "");
     rig.pass(Millis::minutes(30)).await;

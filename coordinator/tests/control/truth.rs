@@ -46,7 +46,8 @@ async fn units_on_a_node_that_was_taken_away_are_unavailable_not_coming() {
         let told = &found.reasons[0];
         assert!(told.contains("1 unit is unavailable: host-i-00"), "{told}");
         assert!(told.contains(why), "{told}");
-        let explained = rig.commands.explain("job").expect("explained");
+        let explained =
+            futures::executor::block_on(rig.commands.explain("job")).expect("explained");
         let says = |text: &&String| text.contains(why) && text.contains("unavailable");
         assert_eq!(explained.lines.iter().filter(says).count(), 0, "told once");
         assert!(explained.summary.contains(why), "{}", explained.summary);
@@ -203,7 +204,7 @@ async fn a_stop_a_pause_and_a_hold_are_three_things_and_each_is_told_once() {
     );
     let other = view.pool("b").expect("b");
     assert!(other.paused.is_empty() && !other.holds.is_empty());
-    let told = rig.commands.explain("a").expect("explained");
+    let told = rig.commands.explain("a").await.expect("explained");
     let mut lines = told.lines.clone();
     lines.push(told.summary);
     let all = lines.len();

@@ -74,6 +74,23 @@ pub(crate) fn plan_bench() -> Result<PathBuf> {
     Ok(workspace::built("demo", "examples/plan_bench"))
 }
 
+/// The driver of Auto Scaling groups under the real cycle, without the AWS SDK.
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn aws_bench() -> Result<PathBuf> {
+    build(&[
+        "--profile",
+        "demo",
+        "--package",
+        "drover",
+        "--no-default-features",
+        "--example",
+        "aws_bench",
+    ])?;
+    Ok(workspace::built("demo", "examples/aws_bench"))
+}
+
 /// The planner packing a cluster until it is full.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, sink: &mut Sink) -> Result<()> {
     pass_on(Command::new(program).arg(args.repeats.to_string()), sink)
 }
 
-/// Passes on the figures that an example of drover-core prints.
+/// Passes on the figures that an example printed.
 ///
 /// # Errors
 /// When it fails, or a line is not a figure.
@@ -51,7 +51,16 @@ fn read(line: &str) -> Result<Line> {
 /// The units that the example knows.
 fn unit(name: &str) -> Result<&'static str> {
     [
-        "ms", "MB", "nodes", "classes", "gangs", "units", "GPUs", "%",
+        "ms",
+        "MB",
+        "nodes",
+        "classes",
+        "gangs",
+        "units",
+        "GPUs",
+        "%",
+        "calls",
+        "instances",
     ]
     .into_iter()
     .find(|known| *known == name)

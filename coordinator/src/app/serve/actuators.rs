@@ -139,10 +139,7 @@ pub(super) async fn refuse_to_share(
 ) -> Result<()> {
     let restored = store.get(keys::RESTORED).await?.is_some();
     let frozen = store.get(&keys::named(keys::FREEZE, "*")).await?.is_some();
-    let has_groups = config
-        .pools
-        .iter()
-        .any(|pool| pool.kind() == PoolKind::Asg);
+    let has_groups = config.pools.iter().any(|pool| pool.kind() == PoolKind::Asg);
     if (restored && frozen) || !has_groups {
         return Ok(());
     }

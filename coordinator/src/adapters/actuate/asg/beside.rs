@@ -10,7 +10,7 @@ use super::grow::{Launched, place};
 use super::journal::Ask;
 use super::memory::Flight;
 use super::reading::{is_warm, no_launch_instances};
-use super::{AsgActuator, AsgPool};
+use super::{AsgActuator, AsgPool, convert};
 use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN};
 
 impl<A: AwsApi> AsgActuator<A> {
@@ -29,7 +29,7 @@ impl<A: AwsApi> AsgActuator<A> {
         }
         let group = match self.prepare(pool, &mut flight).await {
             Ok(group) => group,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return Some(Err(convert::not_asked(error))),
         };
         let (zone, place) = self.may_go_beside(pool, order, &group).await?;
         flight.begin_beside(&group, self.clock.mono());

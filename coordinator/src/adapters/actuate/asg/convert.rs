@@ -8,7 +8,7 @@ use drover_aws::{
 use drover_core::model::{FailureKind, InstanceId, OfferingId, PoolId, UnixMs};
 
 use super::look::Known;
-use crate::ports::actuate::{ActuateError, Instance, InstanceState, OUTCOME_UNKNOWN};
+use crate::ports::actuate::{ActuateError, Instance, InstanceState, NOT_ASKED, OUTCOME_UNKNOWN};
 
 /// The kind that decides the response.
 pub(super) fn kind(kind: AwsKind) -> FailureKind {
@@ -45,6 +45,16 @@ pub(super) fn unknown(error: &AwsError) -> ActuateError {
         code: OUTCOME_UNKNOWN.to_owned(),
         message: format!("the outcome is not known: {error}"),
     }
+}
+
+/// Passing trouble before an ask that was never made before.
+pub(super) fn not_asked(error: ActuateError) -> ActuateError {
+    let passing = matches!(error.kind, FailureKind::Throttle | FailureKind::Transient);
+    if passing && error.code != OUTCOME_UNKNOWN {
+        let code = NOT_ASKED.to_owned();
+        return ActuateError { code, ..error };
+    }
+    error
 }
 
 /// What a repetition met, while the first call's outcome is not known.

@@ -90,7 +90,11 @@ impl<A: AwsApi> AsgActuator<A> {
             let text = format!("the ask {token} of group {} is not settled yet", pool.group);
             return Err(convert::refused(FailureKind::Transient, "", text));
         }
-        let group = self.prepare(pool, flight).await?;
+        let group = match self.prepare(pool, flight).await {
+            Ok(group) => group,
+            Err(error) if repeated => return Err(error),
+            Err(error) => return Err(convert::not_asked(error)),
+        };
         if let Some(ask) = Ask::read(&group.tags).filter(|ask| ask.token == order.token) {
             return self.repeat_desired(pool, order, &ask, &group, flight).await;
         }

@@ -1,12 +1,12 @@
 //! Several LaunchInstances calls of one group at work at once, and nothing else beside them.
 
 use drover_aws::{Call, MemberState};
-use drover_core::model::{InstanceId, PoolId};
+use drover_core::model::{FailureKind, InstanceId, PoolId};
 use futures::future::join_all;
 
 use super::fake::{Fake, error, group, member};
 use super::{adapter, order};
-use crate::ports::actuate::{Actuator, Way};
+use crate::ports::actuate::{Actuator, NOT_ASKED, Way};
 
 #[tokio::test]
 async fn a_thousand_from_zero_are_ten_calls_of_which_four_are_at_work_at_once() {
@@ -101,4 +101,34 @@ async fn the_way_that_is_refused_is_left_by_all_and_set_one_after_another() {
             "desired 12"
         ]
     );
+}
+
+#[tokio::test]
+async fn sc_35_trouble_before_the_ask_is_no_unknown_outcome() {
+    for (by_desired, code, kind) in [
+        (false, "RequestLimitExceeded", FailureKind::Throttle),
+        (true, "RequestLimitExceeded", FailureKind::Throttle),
+        (false, "InternalFailure", FailureKind::Transient),
+    ] {
+        let mut p4 = group("p4", &["a"]);
+        if by_desired {
+            p4 = super::spread(p4, 50, None);
+        }
+        let fake = Fake::of(vec![p4]);
+        let adapter = adapter(&fake);
+        super::read(&adapter).await;
+        let describe = Call::DescribeAutoScalingGroups;
+        fake.fail(describe, vec![Some(error(describe, 503, code, "later"))]);
+        let zone = if by_desired { "" } else { "a" };
+        let failed = adapter
+            .launch(&order(1, zone, "t"))
+            .await
+            .expect_err("nothing was asked");
+        assert_eq!(
+            (failed.kind, failed.code.as_str()),
+            (kind, NOT_ASKED),
+            "{failed}"
+        );
+        assert!(fake.mutations().is_empty());
+    }
 }

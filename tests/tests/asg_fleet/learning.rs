@@ -1,0 +1,236 @@
+//! Learning of failure: what is told of it in AWS's own words, and what it does not stop.
+
+use super::*;
+
+/// Acceptance: two regions, the first one dry. What was asked where, what failed in AWS's own words, what was withdrawn,
+/// and when the first is tried again.
+#[test]
+fn sc_03_explain_tells_what_was_asked_what_failed_what_was_withdrawn_and_when_it_is_tried_again() {
+    let mut costly = pool(WEST, "told-w");
+    costly.price = "2.0";
+    let scenario = Scenario {
+        rations: vec![short("told-e", 1)],
+        faults: vec![denied()],
+        ..Scenario::default()
+    };
+    let mut field = Field::start(&[pool(EAST, "told-e"), costly], scenario);
+    field.ask_for("job", 3);
+    field.boot("told-w", WEST, 2);
+    field.boot("told-e", EAST, 1);
+    field.served("job");
+    field.withdrawn("told-e", 1);
+    for subject in ["told-e", "job"] {
+        field.explained(subject, "told-e: asks for 3 of told-e/g5.xlarge");
+        field.explained(
+            subject,
+            "do not have sufficient g5.xlarge capacity in the Availability Zone you requested",
+        );
+        field.explained(subject, "withdrawn: 1 are wanted of it instead of 3");
+        field.explained(subject, "shortage, next probe at 20");
+    }
+    field.explained(
+        "told-e",
+        "grows by SetDesiredCapacity, without a choice of zone: ",
+    );
+    field.explained("job", "told-w: asks for 2 of told-w/g5.xlarge");
+    let launches = field.coordinator.ask(&["pools", "show", "told-e"]);
+    assert_eq!(
+        launches["offerings"][0]["failure"], "shortage",
+        "{launches}"
+    );
+    field.nobody_was_hurt();
+}
+
+#[test]
+fn sc_33_every_launch_ends_and_no_text_recommends() {
+    let short_of = |group: &str, zone: &str, other: &str| Ration {
+        message: Some(format!(
+            "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested ({zone}). Our \
+             system will be working on provisioning additional capacity. You can currently get g5.xlarge capacity by not \
+             specifying an Availability Zone in your request or choosing {other}."
+        )),
+        ..short(group, 0)
+    };
+    let zoned = |name: &str, zone: &str, price: &'static str| {
+        let mut made = pool(EAST, name);
+        made.group.zones = vec![zone.to_owned()];
+        made.price = price;
+        made
+    };
+    let pools = [
+        zoned("ends-a", "us-east-1a", "1.0"),
+        zoned("ends-b", "us-east-1b", "1.1"),
+        zoned("ends-c", "us-east-1c", "1.2"),
+    ];
+    let scenario = Scenario {
+        rations: vec![
+            short_of("ends-a", "us-east-1a", "us-east-1c"),
+            short_of("ends-b", "us-east-1b", "us-east-1a"),
+            short_of("ends-c", "us-east-1c", "us-east-1a"),
+        ],
+        ..Scenario::default()
+    };
+    let field = Field::start(&pools, scenario);
+    field.ask_for("job", 5);
+    field.explained("job", "next probe at");
+    for (name, _) in [("ends-a", 1), ("ends-b", 1), ("ends-c", 1)] {
+        field.explained(name, "do not have sufficient g5.xlarge capacity");
+    }
+    field.readings(4);
+    let ledger = field.ledger();
+    assert_eq!(
+        ledger.calls_of("LaunchInstances"),
+        3,
+        "each once: {:?}",
+        ledger.calls
+    );
+    let asked = field.coordinator.events("launch_asked");
+    let order: Vec<&str> = asked
+        .iter()
+        .filter_map(|event| event["subject"].as_str())
+        .collect();
+    assert_eq!(
+        order,
+        ["ends-a", "ends-b", "ends-c"],
+        "in the order of price"
+    );
+    let launches = field.coordinator.ask(&["pools", "show", "ends-a"]);
+    assert_eq!(
+        launches["launches"].as_array().map(Vec::len),
+        Some(0),
+        "{launches}"
+    );
+}
+
+#[test]
+fn a_text_never_seen_before_is_kept_verbatim_and_stops_nothing() {
+    let text = "The moon is full (reference 0815), and so are we.";
+    let mut odd = pool(EAST, "odd-e");
+    odd.price = "0.5";
+    let ration = Ration {
+        message: Some(text.to_owned()),
+        ..short("odd-e", 0)
+    };
+    let scenario = Scenario {
+        rations: vec![ration],
+        faults: vec![denied()],
+        ..Scenario::default()
+    };
+    let mut field = Field::start(&[odd, pool(WEST, "odd-w")], scenario);
+    field.ask_for("job", 1);
+    field.explained("odd-e", text);
+    field.explained("odd-e", "transient, next probe at");
+    let shown = field.coordinator.ask(&["pools", "show", "odd-e"]);
+    assert!(shown["stopped"].is_null(), "{shown}");
+    field.boot("odd-w", WEST, 1);
+    field.served("job");
+}
+
+/// Clear, retried, nothing else stops.
+#[test]
+fn expired_credentials_are_told_retried_and_stop_no_other_region() {
+    let mut east = pool(EAST, "expired-e");
+    east.max = 1;
+    let mut west = pool(WEST, "expired-w");
+    west.price = "2.0";
+    let mut field = Field::start(&[east, west], Scenario::default());
+    field.explained("expired-e", "not claimed yet");
+    let expired = Fault {
+        region: Some(EAST.into()),
+        effect: Effect::Error {
+            status: 403,
+            code: "ExpiredToken".into(),
+            message: "The security token included in the request is expired".into(),
+        },
+        ..Fault::default()
+    };
+    field.set(Scenario {
+        faults: vec![expired],
+        ..Scenario::default()
+    });
+    field.explained("expired-e", "cannot be read: ");
+    field.explained(
+        "expired-e",
+        "The security token included in the request is expired",
+    );
+    field.ask_for("first", 1);
+    field.boot("expired-w", WEST, 1);
+    field.served("first");
+    // Whoever mends it need not tell.
+    field.set(Scenario::default());
+    wait::until("it is read again", SOON, || {
+        field.coordinator.ask(&["pools", "show", "expired-e"])["read_error"]
+            .is_null()
+            .then_some(())
+    });
+    let pool = field.coordinator.ask(&["pools", "show", "expired-e"]);
+    assert!(pool["offerings"][0]["failure"].is_null(), "{pool}");
+    field.nobody_was_hurt();
+}
+
+#[test]
+fn sc_35_throttled_reading_teaches_nothing_about_capacity() {
+    let mut east = pool(EAST, "slow-e");
+    east.price = "0.5";
+    let mut field = Field::start(&[east, pool(WEST, "slow-w")], Scenario::default());
+    field.explained("slow-e", "not claimed yet");
+    let throttled = Fault {
+        region: Some(EAST.into()),
+        action: Some("DescribeAutoScalingGroups".into()),
+        effect: Effect::Error {
+            status: 503,
+            code: "RequestLimitExceeded".into(),
+            message: "Request limit exceeded.".into(),
+        },
+        ..Fault::default()
+    };
+    field.set(Scenario {
+        faults: vec![throttled],
+        ..Scenario::default()
+    });
+    field.explained("slow-e", "Request limit exceeded");
+    field.ask_for("job", 1);
+    field.boot("slow-w", WEST, 1);
+    field.served("job");
+    let pool = field.coordinator.ask(&["pools", "show", "slow-e"]);
+    assert!(pool["offerings"][0]["failure"].is_null(), "{pool}");
+}
+
+/// SC-40 and SC-83: what launches and never joins is no supply, stops its pool after three, and is ended bounded.
+#[test]
+fn sc_83_instances_that_never_join_are_told_and_ended_within_their_bounds() {
+    let mut broken = pool(EAST, "broken");
+    broken.more = "provision_deadline = \"3s\"";
+    let field = Field::start(&[broken], Scenario::default());
+    field.ask_for("job", 1);
+    field.explained("broken", "3 launches in a row never joined");
+    let shown = field.coordinator.ask(&["pools", "show", "broken"]);
+    assert_eq!(
+        (&shown["ready"], &shown["nodes"]),
+        (&0.into(), &0.into()),
+        "{shown}"
+    );
+    let alarms = field.coordinator.ask(&["status"]).to_string();
+    assert!(
+        alarms.contains("never_joined") && alarms.contains("USD/h"),
+        "{alarms}"
+    );
+    wait::until("one is ended", SOON, || {
+        (!field.ledger().ends.is_empty()).then_some(())
+    });
+    field.explained("broken", "drover approve");
+    field.readings(4);
+    let ledger = field.ledger();
+    assert_eq!(
+        ledger.launched(EAST, "broken"),
+        3,
+        "never a fourth before a person"
+    );
+    assert_eq!(
+        ledger.ends.len(),
+        1,
+        "one in twenty of a pool: {:?}",
+        ledger.ends
+    );
+    field.nobody_was_hurt();
+}
