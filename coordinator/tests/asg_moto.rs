@@ -428,3 +428,117 @@ async fn sc_02_the_minimum_holds_and_late_instances_are_pending() {
     );
     assert!(field.proxy.ledger().ends.is_empty());
 }
+
+#[tokio::test]
+async fn sc_29_an_orphan_whose_termination_fails_stays_on_the_books() {
+    let mut group = NewGroup::new("e9-orphan", "g5.xlarge", &["us-east-1a"]);
+    group.desired = 1;
+    let effect = Effect::Error {
+        status: 500,
+        code: "InternalFailure".into(),
+        message: "An internal error has occurred".into(),
+    };
+    let fault = Fault {
+        action: Some("TerminateInstanceInAutoScalingGroup".into()),
+        times: Some(2),
+        effect,
+        ..Fault::default()
+    };
+    let scenario = Scenario {
+        faults: vec![fault],
+        ..Scenario::default()
+    };
+    let field = Field::new(&[(EAST, group)], scenario).await;
+    let asg = field.adapter().await;
+    let orphan = field.read(&asg).await[0].instances[0].id.clone();
+    let pool = PoolId::new("e9-orphan");
+    for calls in 1..=2 {
+        let failed = asg.leave(&pool, &orphan).await.expect_err("fails");
+        assert_eq!(failed.kind, FailureKind::Transient, "{failed}");
+        let made = field
+            .proxy
+            .ledger()
+            .calls_of("TerminateInstanceInAutoScalingGroup");
+        assert_eq!(made, calls, "a termination is sent once");
+        let shown = field.read(&asg).await.remove(0);
+        assert_eq!(shown.instances[0].id, orphan, "on the books");
+        assert_eq!(shown.instances[0].state, InstanceState::Running);
+    }
+    asg.leave(&pool, &orphan).await.expect("leaves in the end");
+    assert_eq!(field.proxy.ledger().ends.len(), 1);
+}
+
+#[tokio::test]
+async fn sc_72_texts_of_activities_are_told_apart() {
+    let table = [
+        (
+            "e10-quota",
+            "You have requested more vCPU capacity than your current vCPU limit of 96 allows for the instance bucket.",
+            FailureKind::Quota,
+        ),
+        (
+            "e10-config",
+            "The launch template lt-0abc does not exist. Launching EC2 instance failed.",
+            FailureKind::Config,
+        ),
+        (
+            "e10-new",
+            "The moon is full (reference 0815), and so are we.",
+            FailureKind::Transient,
+        ),
+    ];
+    for (name, text, kind) in table {
+        let group = NewGroup::new(name, "g5.xlarge", &["us-east-1a"]);
+        let mut scenario = shortage(name, 0);
+        scenario.rations[0].message = Some(text.into());
+        scenario.faults.push(denied("LaunchInstances"));
+        let field = Field::new(&[(EAST, group)], scenario).await;
+        let asg = field.adapter().await;
+        field.read(&asg).await;
+        asg.launch(&order(name, "us-east-1a", "t1", 2))
+            .await
+            .expect("is taken");
+        let read = field.read(&asg).await.remove(0);
+        let found = &read.failures[0];
+        assert_eq!(
+            (found.kind, found.message.as_str()),
+            (kind, text),
+            "in AWS's words"
+        );
+        assert_eq!(read.unfilled, 2, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_was_stopped_behind_our_back_is_told_and_taken_out() {
+    let mut group = NewGroup::new("e11-dead", "g5.xlarge", &["us-east-1a"]);
+    group.desired = 2;
+    let field = Field::new(&[(EAST, group)], Scenario::default()).await;
+    let asg = field.adapter().await;
+    let read = field.read(&asg).await.remove(0);
+    assert!(read.dead.is_empty());
+    let victim = read.instances[0].id.clone();
+    let form = [("InstanceId.1".to_owned(), victim.as_str().to_owned())];
+    let moto = drover_tests::moto::Moto::shared().await;
+    moto.ec2(EAST, "StopInstances", &form).await.expect("stops");
+    // A process that starts anew sees it at its first look.
+    let anew = field.adapter().await;
+    let read = field.read(&anew).await.remove(0);
+    let dead: Vec<_> = read
+        .dead
+        .iter()
+        .map(|dead| (&dead.id, dead.stopped))
+        .collect();
+    assert_eq!(dead, [(&victim, true)]);
+    anew.bury(&PoolId::new("e11-dead"), &victim)
+        .await
+        .expect("is taken out");
+    let read = field.read(&anew).await.remove(0);
+    assert_eq!(
+        (read.instances.len(), read.dead.len(), read.unfilled),
+        (1, 0, 0)
+    );
+    let ledger = field.proxy.ledger();
+    assert_eq!((ledger.ends.len(), ledger.victims().len()), (1, 0));
+    assert_eq!(ledger.launched(EAST, "e11-dead"), 0, "nobody replaces it");
+}

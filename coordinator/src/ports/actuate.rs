@@ -141,8 +141,8 @@ impl PoolReading {
 /// and is settled with [`Actuator::settle`]; to drop it or to ask with another token would ask twice (I4).
 pub const OUTCOME_UNKNOWN: &str = "OutcomeUnknown";
 
-/// [`ActuateError::code`] of passing trouble that came before the ask was made: nothing of it can have been taken, and
-/// another pool may be asked instead at once.
+/// [`ActuateError::code`] of passing trouble with an ask of which certainly nothing was taken: another pool may be asked
+/// instead at once.
 pub const NOT_ASKED: &str = "NotAsked";
 
 /// Why a call failed.

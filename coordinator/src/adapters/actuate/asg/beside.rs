@@ -50,7 +50,7 @@ impl<A: AwsApi> AsgActuator<A> {
             Err(error) => {
                 flight.end_beside(0, self.clock.mono());
                 keep_open(&mut flight, order, &error);
-                Some(Err(error))
+                Some(Err(convert::not_asked(error)))
             }
         }
     }

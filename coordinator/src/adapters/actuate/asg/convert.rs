@@ -47,7 +47,7 @@ pub(super) fn unknown(error: &AwsError) -> ActuateError {
     }
 }
 
-/// Passing trouble before an ask that was never made before.
+/// Passing trouble with a first ask that was certainly not taken.
 pub(super) fn not_asked(error: ActuateError) -> ActuateError {
     let passing = matches!(error.kind, FailureKind::Throttle | FailureKind::Transient);
     if passing && error.code != OUTCOME_UNKNOWN {

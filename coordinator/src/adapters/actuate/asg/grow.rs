@@ -69,7 +69,7 @@ impl<A: AwsApi> AsgActuator<A> {
             if repeated {
                 convert::still_unknown(e)
             } else {
-                e
+                convert::not_asked(e)
             }
         });
         match &outcome {
@@ -90,11 +90,7 @@ impl<A: AwsApi> AsgActuator<A> {
             let text = format!("the ask {token} of group {} is not settled yet", pool.group);
             return Err(convert::refused(FailureKind::Transient, "", text));
         }
-        let group = match self.prepare(pool, flight).await {
-            Ok(group) => group,
-            Err(error) if repeated => return Err(error),
-            Err(error) => return Err(convert::not_asked(error)),
-        };
+        let group = self.prepare(pool, flight).await?;
         if let Some(ask) = Ask::read(&group.tags).filter(|ask| ask.token == order.token) {
             return self.repeat_desired(pool, order, &ask, &group, flight).await;
         }
