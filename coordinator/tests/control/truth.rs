@@ -46,8 +46,9 @@ async fn units_on_a_node_that_was_taken_away_are_unavailable_not_coming() {
         let told = &found.reasons[0];
         assert!(told.contains("1 unit is unavailable: host-i-00"), "{told}");
         assert!(told.contains(why), "{told}");
-        let explained =
-            futures::executor::block_on(rig.commands.explain("job")).expect("explained");
+        let explained = futures::FutureExt::now_or_never(rig.commands.explain("job"))
+            .expect("at once")
+            .expect("explained");
         let says = |text: &&String| text.contains(why) && text.contains("unavailable");
         assert_eq!(explained.lines.iter().filter(says).count(), 0, "told once");
         assert!(explained.summary.contains(why), "{}", explained.summary);
