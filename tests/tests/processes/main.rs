@@ -8,6 +8,7 @@ mod clocks;
 mod crashes;
 mod identity;
 mod instances;
+mod notices;
 mod partitions;
 mod power;
 mod refusals;
