@@ -260,7 +260,7 @@ fn i5_mine_only_200_running_instances_are_adopted_by_the_command_and_nothing_is_
     let pool = "[[pool]]\nname = \"old\"\nkind = \"asg\"\nsite = \"us-east-1\"\nregion = \"us-east-1\"\n\
                 group = \"doc-old\"\nmode = \"full\"\nmax = 300\nprices = { \"g5.xlarge\" = 1.0 }\n";
     // Not a pool yet: what to write is told, and the name is the group's.
-    let mut clinic = Clinic::start(&[old], Scenario::default(), "");
+    let clinic = Clinic::start(&[old], Scenario::default(), "");
     let adopt = [
         "pools", "adopt", "doc-old", "--region", EAST, "--name", "old", "--for", "1m",
     ];
