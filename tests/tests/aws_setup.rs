@@ -108,7 +108,7 @@ fn names_tags_and_config_follow_from_the_pools() {
 fn the_two_regions_plan_and_their_config_is_one_that_drover_takes() {
     let scratch = tempfile::tempdir().expect("a directory");
     copy(&terraform_dir(), scratch.path());
-    for module in ["group", "permissions"] {
+    for module in ["group", "notices", "permissions"] {
         let dir = scratch.path().join("modules").join(module);
         for entry in fs::read_dir(&dir).expect("readable") {
             let path = entry.expect("readable").path();
@@ -132,10 +132,11 @@ fn the_two_regions_plan_and_their_config_is_one_that_drover_takes() {
             None
         }
         hcl::Structure::Block(mut block) => {
+            let absent = ["providers", "queue_arns"];
             block.body = block
                 .body
                 .into_iter()
-                .filter(|s| !matches!(s, hcl::Structure::Attribute(a) if a.key() == "providers"))
+                .filter(|s| !matches!(s, hcl::Structure::Attribute(a) if absent.contains(&a.key())))
                 .collect();
             Some(hcl::Structure::Block(block))
         }
@@ -143,10 +144,11 @@ fn the_two_regions_plan_and_their_config_is_one_that_drover_takes() {
     });
     let main = hcl::Body::from_iter(without_providers);
     fs::write(dir.join("main.tf"), hcl::to_string(&main).expect("HCL")).expect("written");
+    // What the modules beside them would say of queues and roles is not there.
     let outputs = fs::read_to_string(dir.join("outputs.tf")).expect("readable");
     let kept: String = outputs
         .split_inclusive("\n}\n")
-        .filter(|block| !block.contains("module.permissions"))
+        .filter(|block| block.contains("output \"drover_toml\""))
         .collect();
     fs::write(dir.join("outputs.tf"), kept).expect("written");
     fs::copy(
@@ -216,6 +218,53 @@ fn a_group_is_made_as_the_doctor_wants_it() {
         !user_data.contains("token ="),
         "no secret in the user data:\n{user_data}"
     );
+}
+
+#[test]
+fn the_coordinators_role_has_what_its_mode_needs_and_no_more() {
+    for (mode, more) in [
+        ("observe", &["--doctor"][..]),
+        ("grow", &["--doctor", "--fix"]),
+        ("full", &["--doctor", "--fix"]),
+    ] {
+        let printed = Command::new(drover_tests::programs::drover())
+            .args(["pools", "policy", "--mode", mode])
+            .args(more)
+            .output()
+            .expect("drover runs");
+        passed(&printed);
+        let file = terraform_dir().join(format!("modules/permissions/{mode}.json"));
+        let kept = fs::read_to_string(&file).expect("readable");
+        let printed = String::from_utf8(printed.stdout).expect("UTF-8");
+        assert_eq!(
+            kept,
+            printed,
+            "write it anew: drover pools policy --mode {mode} {} > {}",
+            more.join(" "),
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn a_queue_hears_all_that_drover_reads_from_it() {
+    let main = body("modules/notices/main.tf");
+    let rules = hcl::format::to_string(
+        main.blocks()
+            .find(|block| block.identifier() == "locals")
+            .expect("locals"),
+    )
+    .expect("HCL");
+    for told in [
+        "EC2 Spot Instance Interruption Warning",
+        "EC2 Instance Rebalance Recommendation",
+        "EC2 Instance State-change Notification",
+        "EC2 Instance-launch Lifecycle Action",
+        "EC2 Instance-terminate Lifecycle Action",
+        "AWS Health Event",
+    ] {
+        assert!(rules.contains(told), "{told}");
+    }
 }
 
 fn provision(args: &[&str]) -> Output {

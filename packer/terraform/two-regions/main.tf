@@ -44,9 +44,19 @@ module "us_east_1" {
   ca_sha256   = var.ca_sha256
 }
 
+module "notices_us_west_2" {
+  source = "../modules/notices"
+}
+
+module "notices_us_east_1" {
+  source    = "../modules/notices"
+  providers = { aws = aws.us_east_1 }
+}
+
 module "permissions" {
-  source = "../modules/permissions"
-  mode   = var.mode
+  source     = "../modules/permissions"
+  mode       = var.mode
+  queue_arns = [module.notices_us_west_2.queue_arn, module.notices_us_east_1.queue_arn]
 }
 
 # A pool of a region without a module block would be in Drover's config and not in AWS.

@@ -7,3 +7,13 @@ output "instance_profile" {
   description = "For the coordinator's own instance."
   value       = module.permissions.instance_profile
 }
+
+output "queues_toml" {
+  description = "The [[aws.queue]] tables for drover.toml."
+  value = join("\n\n", [
+    for region, url in {
+      us-west-2 = module.notices_us_west_2.queue_url
+      us-east-1 = module.notices_us_east_1.queue_url
+    } : "[[aws.queue]]\nregion = ${jsonencode(region)}\nurl = ${jsonencode(url)}"
+  ])
+}

@@ -1,5 +1,5 @@
 # A role for the coordinator's host with the least that a mode needs. The policies beside this file are what
-# `drover pools policy --mode MODE` prints; a test compares them.
+# `drover pools policy --mode MODE --doctor` prints, with `--fix` where the mode changes something; a test compares them.
 
 variable "mode" {
   description = "observe (reads only), grow or full, as the highest mode of any pool."
@@ -21,6 +21,27 @@ variable "trusted" {
   description = "ARNs that may assume the role, for a coordinator outside EC2 or in another account; empty: EC2 itself."
   type        = list(string)
   default     = []
+}
+
+variable "queue_arns" {
+  description = "Queues of notices that the coordinator reads."
+  type        = list(string)
+  default     = []
+}
+
+data "aws_iam_policy_document" "queues" {
+  count = length(var.queue_arns) == 0 ? 0 : 1
+  statement {
+    actions   = ["sqs:ReceiveMessage", "sqs:DeleteMessage"]
+    resources = var.queue_arns
+  }
+}
+
+resource "aws_iam_role_policy" "queues" {
+  count  = length(var.queue_arns) == 0 ? 0 : 1
+  name   = "drover-queues"
+  role   = aws_iam_role.this.id
+  policy = data.aws_iam_policy_document.queues[0].json
 }
 
 data "aws_iam_policy_document" "trust" {
