@@ -1,7 +1,8 @@
 //! Notices from queues: each about an instance, which is looked up in the pools that are ours.
 //!
 //! Called by the cycle. What is about nobody of ours is settled and forgotten (I5), an instance that is not known yet is
-//! waited for a moment, since a pool's reading may be older than the message.
+//! waited for a moment, since a pool's reading may be older than the message: others' messages must not fill the place
+//! that is kept for what is not settled, so nothing waits that need not.
 
 use super::super::cycle::{Control, CycleError, Round};
 use super::super::events::Happening;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 /// AWS tells of spot interruptions so long ahead.
 const SPOT_LEAD: Millis = Millis::minutes(2);
-/// An instance that nobody knows is waited for.
+/// An instance that nobody knows is waited for, from when it was told of.
 const UNKNOWN: Millis = Millis::minutes(2);
 
 impl Control {
@@ -40,7 +41,8 @@ impl Control {
                 .or_insert(round.mono);
             let mut tx = Tx::new();
             let placed = self.place(round, &mut tx, &notice);
-            if !placed && round.mono.0.saturating_sub(since.0) < UNKNOWN.0 {
+            let waited = Millis(round.mono.0.saturating_sub(since.0));
+            if !placed && waited < UNKNOWN && !self.is_overtaken(round, &notice) {
                 waiting.insert(notice.id);
                 continue;
             }
@@ -56,6 +58,13 @@ impl Control {
             source.settle(&settled);
         }
         Ok(())
+    }
+
+    /// Every pool has been read, long after this was said: who is not there is not ours.
+    fn is_overtaken(&self, round: &Round, notice: &CloudNotice) -> bool {
+        let mut pools = self.config.pools.iter();
+        notice.at.is_some_and(|at| round.now.since(at) >= UNKNOWN)
+            && pools.all(|pool| round.readings.contains_key(&pool.name))
     }
 
     /// Adds to a change what a notice makes of records. False: about nobody that is known.
@@ -93,7 +102,8 @@ impl Control {
                 if let Some(pool) = node.as_ref().and_then(|node| node.pool.as_ref()) {
                     self.pools.stale(pool);
                 }
-                return node.is_some();
+                // The next reading shows it, whosever it is.
+                return true;
             }
             CloudWord::Spot { ends } => {
                 let at = notice.at.unwrap_or(round.now);
