@@ -2,10 +2,14 @@
 
 use super::super::exit::CliError;
 use super::super::output::{Format, Out, json, say, write_out, yaml};
-use crate::sim::seeds::{self, Found};
+use crate::sim::engine::SimError;
+use crate::sim::seeds::{self, Day, Found};
 use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::time::Instant;
 
 /// Flags.
@@ -17,6 +21,9 @@ pub(super) struct Seeds {
     /// The first seed.
     #[arg(long, value_name = "N", default_value_t = 0)]
     first: u64,
+    /// How many days are played at a time (default: one per core).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    threads: Option<u16>,
     /// Write each seed that violated something to a file in this directory, made as small as it still does.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -60,26 +67,25 @@ pub(super) fn run(out: Out, asked: &Seeds) -> Result<(), CliError> {
         seconds: 0.0,
         days_per_minute: 0.0,
     };
-    for seed in (asked.first..).take(usize::try_from(asked.days).unwrap_or(usize::MAX)) {
-        match seeds::day(seed) {
-            Ok(day) => {
-                sum.plans += day.plans;
-                sum.jobs += u64::from(day.jobs);
-                sum.jobs_done += u64::from(day.done);
-                sum.kills += u64::from(day.kills);
-                let Some(found) = day.found else { continue };
-                say(&format!("seed {seed}: {}: {}", found.invariant, found.what));
-                sum.found.push(found);
-            }
-            Err(error) => {
-                say(&format!("seed {seed} broke off: {error}"));
-                sum.broke_off.push((seed, error.to_string()));
-            }
+    let bar = out.progress.then(|| bar(asked.days));
+    each(asked, |seed, played| {
+        if let Some(bar) = &bar {
+            bar.inc(1);
         }
-        if let Some(dir) = &asked.keep {
-            keep(dir, seed)?;
+        let Some(text) = sum.take(seed, played) else {
+            return Ok(());
+        };
+        match &bar {
+            Some(bar) => bar.suspend(|| say(&text)),
+            None => say(&text),
         }
+        asked.keep.as_deref().map_or(Ok(()), |dir| keep(dir, seed))
+    })?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
     }
+    sum.found.sort_by_key(|found| found.seed);
+    sum.broke_off.sort();
     sum.violations = sum.found.len() + sum.broke_off.len();
     sum.seconds = begin.elapsed().as_secs_f64();
     // Days are far fewer than 2^52.
@@ -100,6 +106,67 @@ pub(super) fn run(out: Out, asked: &Seeds) -> Result<(), CliError> {
         return Err(CliError::Failed(text));
     }
     Ok(())
+}
+
+impl Sum {
+    /// Adds a day; what is to be said of it, if anything.
+    fn take(&mut self, seed: u64, played: Result<Day, SimError>) -> Option<String> {
+        match played {
+            Ok(day) => {
+                self.plans += day.plans;
+                self.jobs += u64::from(day.jobs);
+                self.jobs_done += u64::from(day.done);
+                self.kills += u64::from(day.kills);
+                let found = day.found?;
+                let text = format!("seed {seed}: {}: {}", found.invariant, found.what);
+                self.found.push(found);
+                Some(text)
+            }
+            Err(error) => {
+                let text = format!("seed {seed} broke off: {error}");
+                self.broke_off.push((seed, error.to_string()));
+                Some(text)
+            }
+        }
+    }
+}
+
+/// Plays every day, on several threads, and hands each on as it is over.
+fn each(
+    asked: &Seeds,
+    mut take: impl FnMut(u64, Result<Day, SimError>) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = asked.threads.map_or_else(cores, usize::from);
+    let end = asked.first.saturating_add(asked.days);
+    let next = AtomicU64::new(asked.first);
+    let (over, played) = mpsc::sync_channel(threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (over, next) = (over.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    // Nobody takes it any more: something else went wrong.
+                    if seed >= end || over.send((seed, seeds::day(seed))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(over);
+        played
+            .into_iter()
+            .try_for_each(|(seed, day)| take(seed, day))
+    })
+}
+
+fn bar(days: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(days), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("[{bar:32}] {pos}/{len} days, {eta} left") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
 }
 
 fn keep(dir: &Path, seed: u64) -> Result<(), CliError> {
