@@ -194,10 +194,8 @@ fn a_right_group_is_silent_and_each_wrong_one_is_found() {
         (Some(1), vec!["group_missing".to_owned()]),
         "{text}"
     );
-    assert!(
-        clinic.proxy.ledger().mutations.is_empty(),
-        "a survey only reads"
-    );
+    let mutations = clinic.proxy.ledger().mutations;
+    assert!(mutations.is_empty(), "a survey only reads: {mutations:?}");
 }
 
 #[test]
@@ -278,6 +276,13 @@ fn i5_mine_only_200_running_instances_are_adopted_by_the_command_and_nothing_is_
     clinic.coordinator.configure(QUICK, &rest);
     clinic.coordinator.hang_up();
     let adopted = || clinic.coordinator.try_ask(&["pools", "adopted", "old"]);
+    wait::until("it is a pool", SOON, || {
+        clinic.coordinator.try_ask(&["pools", "show", "old"])
+    });
+    let early = clinic
+        .coordinator
+        .refuses(&["pools", "mode", "old", "grow"]);
+    assert!(early.contains("--yes"), "{early}");
     wait::until("it is watched", SOON, || {
         (adopted()?["watched_ms"].as_u64()? > 0).then_some(())
     });
@@ -286,10 +291,6 @@ fn i5_mine_only_200_running_instances_are_adopted_by_the_command_and_nothing_is_
         (&shown["mode"], &shown["unmanaged"]),
         (&"observe".into(), &200.into())
     );
-    let early = clinic
-        .coordinator
-        .refuses(&["pools", "mode", "old", "grow"]);
-    assert!(early.contains("--yes"), "{early}");
     let whole = wait::until("its minute is over", SOON * 2, || {
         adopted().filter(|shown| shown["complete"] == true)
     });

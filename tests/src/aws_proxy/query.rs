@@ -126,9 +126,9 @@ impl Query {
         self.get("NextToken").parse().unwrap_or(0)
     }
 
-    /// Whether it only reads, by its name.
+    /// Whether it only reads, by its name, or is a dry run.
     pub(super) fn only_reads(&self) -> bool {
-        only_reads(&self.action)
+        only_reads(&self.action) || self.get("DryRun") == "true"
     }
 }
 
