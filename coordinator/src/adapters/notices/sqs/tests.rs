@@ -3,7 +3,6 @@
 use super::*;
 use async_trait::async_trait;
 use drover_aws::{AwsError, Call, FailureKind, GroupName, HookAnswer, InstanceId};
-use std::time::Instant;
 
 /// A queue service: messages stay until they are deleted, and come again and again.
 #[derive(Default)]
@@ -104,11 +103,8 @@ fn queue(name: &str) -> Queue {
 }
 
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let limit = Duration::from_secs(20);
+    drover_tests::wait::until_async(what, limit, async || holds().then_some(())).await;
 }
 
 #[tokio::test]
