@@ -384,8 +384,12 @@ fn a_warm_pool_is_shown_taken_from_and_never_waited_for() {
     assert_eq!(ledger.launches[0].way, "warm pool", "{told}");
     assert_eq!(ledger.calls_of("SetDesiredCapacity"), 1, "{told}");
     assert_eq!(ledger.calls_of("LaunchInstances"), 0, "{told}");
-    field.readings(2);
-    let shown = field.pool("warmed");
+    // Shown much sooner than what is read without a change of ours.
+    let shown = field.coordinator.until("one less", SOON / 3, || {
+        let shown = field.pool("warmed");
+        let less = shown.to_string().contains("warm pool: 2 stopped");
+        less.then_some(shown)
+    });
     for (what, count) in [
         ("nodes", 1),
         ("coming", 0),

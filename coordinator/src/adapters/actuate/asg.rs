@@ -213,7 +213,11 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
     }
 
     async fn launch(&self, order: &LaunchOrder) -> Result<LaunchOutcome, ActuateError> {
-        self.grow(self.pool(&order.pool)?, order).await
+        let pool = self.pool(&order.pool)?;
+        let outcome = self.grow(pool, order).await;
+        self.treasury
+            .changed(&pool.region, &pool.group, self.clock.mono());
+        outcome
     }
 
     async fn settle(
@@ -227,7 +231,11 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
     }
 
     async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {
-        self.let_go(self.pool(pool)?, instance).await
+        let pool = self.pool(pool)?;
+        let left = self.let_go(pool, instance).await;
+        self.treasury
+            .changed(&pool.region, &pool.group, self.clock.mono());
+        left
     }
 
     async fn bury(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {

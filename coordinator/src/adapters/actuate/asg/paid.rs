@@ -16,6 +16,9 @@ use drover_core::model::{Millis, UnixMs};
 const AGE: Millis = Millis::minutes(1);
 /// After a failure nothing is asked again for so long.
 const FAILED_AGE: Millis = Millis::minutes(5);
+/// For so long after a change of ours an answer may still be that of before, and is asked for in each reading: what was
+/// free a moment ago would be taken twice.
+const SETTLING: Millis = Millis::seconds(10);
 /// Longest wait for one answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// AWS begins to end a capacity block's instances so long before the block's end (EC2 user guide, "Capacity Blocks for
@@ -51,12 +54,12 @@ impl<T: Clone> Held<T> {
     async fn get(
         &mut self,
         now: Millis,
+        changed: Option<Millis>,
         ask: impl Future<Output = Result<T, AwsError>>,
     ) -> (Option<T>, Option<String>) {
-        let fresh = self
-            .found
-            .as_ref()
-            .is_some_and(|(at, _)| now.minus(*at) < AGE);
+        let fresh = self.found.as_ref().is_some_and(|(at, _)| {
+            now.minus(*at) < AGE && changed.is_none_or(|changed| *at >= changed.plus(SETTLING))
+        });
         let held = self
             .failed
             .as_ref()
@@ -104,9 +107,27 @@ pub(super) struct Paid {
 pub(super) struct Treasury {
     reservations: Slots<Region, Vec<Reservation>>,
     warm: Slots<(Region, GroupName), Option<WarmPool>>,
+    /// When we changed a group last.
+    changed: Mutex<BTreeMap<(Region, GroupName), Millis>>,
 }
 
 impl Treasury {
+    /// A group grew or shrank by us: what it has taken or left is read soon. `now` is monotonic.
+    pub(super) fn changed(&self, region: &Region, group: &GroupName, now: Millis) {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.insert((region.clone(), group.clone()), now);
+    }
+
+    /// When we changed this group last, and any group of its region.
+    fn changes(&self, region: &Region, group: &GroupName) -> (Option<Millis>, Option<Millis>) {
+        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = changed.iter().filter(|((at, _), _)| at == region);
+        (
+            changed.get(&(region.clone(), group.clone())).copied(),
+            here.map(|(_, at)| *at).max(),
+        )
+    }
+
     /// What is known for `group`. `now` is monotonic.
     pub(super) async fn paid(
         &self,
@@ -117,10 +138,11 @@ impl Treasury {
         now: Millis,
     ) -> Paid {
         let mut paid = Paid::default();
+        let (own, near) = self.changes(region, &group.name);
         if let Some(offers) = offers {
             let slot = slot(&self.reservations, region.clone());
             let (found, why) = (slot.lock().await)
-                .get(now, offers.reservations(region, &[]))
+                .get(now, near, offers.reservations(region, &[]))
                 .await;
             paid.reservations = found.unwrap_or_default();
             paid.troubles.extend(why.map(|why| {
@@ -130,7 +152,7 @@ impl Treasury {
         if let (Some(survey), Some(_)) = (survey, group.warm_pool_size) {
             let slot = slot(&self.warm, (region.clone(), group.name.clone()));
             let (found, why) = (slot.lock().await)
-                .get(now, survey.warm_pool(region, &group.name))
+                .get(now, own, survey.warm_pool(region, &group.name))
                 .await;
             paid.warm = found.flatten();
             paid.troubles
