@@ -131,17 +131,6 @@ impl Field {
         ]);
     }
 
-    /// Starts the coordinator with these fail points and waits for nothing.
-    fn spawn(&mut self, points: &str) {
-        self.coordinator.spawn(&[
-            ("AWS_ACCESS_KEY_ID", "x"),
-            ("AWS_SECRET_ACCESS_KEY", "y"),
-            ("AWS_REGION", EAST),
-            ("AWS_EC2_METADATA_DISABLED", "true"),
-            ("FAILPOINTS", points),
-        ]);
-    }
-
     fn set(&self, scenario: Scenario) {
         RUNTIME.block_on(self.proxy.set(scenario));
     }
