@@ -56,16 +56,19 @@ where
                 // Without a connection nothing was sent; after one, nobody knows.
                 let unsent = nowhere || text.contains("Connection refused") || failure.is_user();
                 let text = if nowhere {
-                    format!("its address is not known (is there a region of this name?): {text}")
+                    format!(
+                        "its address is not known (is there a region of this name?): {}",
+                        words(&error)
+                    )
                 } else {
-                    text
+                    words(&error)
                 };
                 unreported(FailureKind::Transient, text, !unsent)
             })
         }
         SdkError::ConstructionFailure(_) => no_credentials(call, region, &error)
-            .unwrap_or_else(|| unreported(FailureKind::Config, causes(&error), false)),
-        _ => unreported(FailureKind::Transient, causes(&error), true),
+            .unwrap_or_else(|| unreported(FailureKind::Config, words(&error), false)),
+        _ => unreported(FailureKind::Transient, words(&error), true),
     }
 }
 
@@ -93,14 +96,14 @@ fn no_credentials(call: Call, region: &Region, error: &(dyn Error + 'static)) ->
         }
         // STS did not answer: that says nothing about the credentials.
         (Some(_), Some(role)) => {
-            let text = format!("the role {role} cannot be assumed now: {text}");
+            let text = format!("the role {role} cannot be assumed now: {}", words(error));
             AwsError::unreported(call, region, FailureKind::Transient, text, false)
         }
         _ if text.contains("timed out") => {
-            let text = format!("no credentials came in time: {text}");
+            let text = format!("no credentials came in time: {}", words(error));
             AwsError::unreported(call, region, FailureKind::Transient, text, false)
         }
-        _ => AwsError::reported(call, region, 400, Some("NoCredentials"), &text),
+        _ => AwsError::reported(call, region, 400, Some("NoCredentials"), &words(error)),
     };
     fault.may_have_applied = false;
     Some(fault)
@@ -112,6 +115,14 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     })
 }
 
+/// For people: each cause once, without what the SDK adds for its own developers.
+fn words(error: &(dyn Error + 'static)) -> String {
+    let mut said: Vec<String> = chain(error).map(ToString::to_string).collect();
+    said.dedup();
+    said.join(": ")
+}
+
+/// For a look at what it is; too long for people.
 fn causes(error: &(dyn Error + 'static)) -> String {
     DisplayErrorContext(error).to_string()
 }
