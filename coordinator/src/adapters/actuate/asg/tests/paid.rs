@@ -255,6 +255,9 @@ async fn i12_an_open_reservation_costs_nothing_while_it_has_room() {
     order.offering = reading.offerings[0].id.clone();
     let outcome = rig.adapter.launch(&order).await.expect("launches");
     assert_eq!(outcome.granted, 2);
+    // What that took is not offered once more, though the last answer is young.
+    rig.paid.reservations.lock().expect("reservations")[0].available = 1;
+    assert_eq!(rig.read().await.offerings[0].available, Some(2));
     let id = drover_aws::InstanceId::new(outcome.instances[0].as_str());
     {
         let mut world = rig.fake.world();
