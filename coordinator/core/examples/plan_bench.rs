@@ -148,7 +148,7 @@ fn peak_mb() -> Result<f64, String> {
     Ok(kib * 1_024.0 / 1e6)
 }
 
-/// Plans per sample: the kernel counts core time in steps of some milliseconds, so a sample takes 100 ms or more.
+/// Plans per sample, which takes 100 ms or more.
 fn rounds(one: Duration) -> u32 {
     let one_us = one.as_micros().max(1);
     u32::try_from(100_000_u128.div_ceil(one_us)).unwrap_or(u32::MAX)
@@ -157,6 +157,8 @@ fn rounds(one: Duration) -> u32 {
 /// Milliseconds that this thread has had a core. The planner has one thread and waits for nothing: on a machine with a
 /// free core this is the time it takes, and elsewhere it does not count what others do.
 fn core_ms() -> Result<f64, String> {
+    // Else the count is that of the last tick, up to four milliseconds old.
+    std::thread::yield_now();
     let path = "/proc/thread-self/schedstat";
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let first = text.split_whitespace().next().unwrap_or_default();

@@ -9,6 +9,7 @@ use crate::model::{
     Class, FailureKind, Market, MemoryEntry, MicroUsd, Mode, OfferingId, PoolInput, Reason,
     Resources, Steering,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most nodes that one plan asks for or counts as coming: a guard against absurd input, far above any fleet
@@ -22,7 +23,7 @@ pub(super) struct Offer<'a> {
     pub id: &'a OfferingId,
     pub kind: usize,
     /// What one node gives; absent: unknown type, never asked.
-    pub alloc: Option<Resources>,
+    pub alloc: Option<Cow<'a, Resources>>,
     /// The same as numbers; nothing for an unknown type.
     pub size: Size,
     pub price: u64,
@@ -87,9 +88,13 @@ pub(super) fn collect<'a>(
                 continue;
             }
             let (alloc, price) = if one_each {
-                (offering.allocatable.clone(), offering.price)
+                (
+                    offering.allocatable.as_ref().map(Cow::Borrowed),
+                    offering.price,
+                )
             } else if std::mem::take(&mut first) {
-                smallest(pool)
+                let (alloc, price) = smallest(pool);
+                (alloc.map(Cow::Owned), price)
             } else {
                 break;
             };
