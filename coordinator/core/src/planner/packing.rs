@@ -1,11 +1,14 @@
-//! Packing what is left onto open and new nodes: first fit decreasing here, greedy by price per value in `greedy`, the
-//! choice of type at the end in `right_size`; and how packings compare. Works on a `Packing`, never on the run's state.
+//! Packing what is left onto open and new nodes: what an attempt is and how it changes here, first fit decreasing in
+//! `fill`, greedy by price per value in `greedy`, the choice of type at the end in `right_size`, how packings compare in
+//! `score`. Called by `grow`. Works on a `Packing`, never on the run's state.
 
 mod areas;
 mod claims;
+mod fill;
 mod greedy;
 mod open;
 mod right_size;
+mod score;
 mod tree;
 
 use super::ledger::Ledger;
@@ -17,9 +20,8 @@ use crate::model::UnixMs;
 use open::Twins;
 pub(super) use open::per_unit;
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tree::{Peak, Tree, Want};
+use tree::{Peak, Tree};
 
 /// Which offers may be used: by index and offer.
 pub(super) type Allow<'f> = &'f dyn Fn(usize, &Offer<'_>) -> bool;
@@ -299,127 +301,6 @@ impl<'w, 'a> Context<'w, 'a> {
         self.work.input.pools[self.work.offers[offer].pool].rank
     }
 
-    /// First fit decreasing, opening the type that is cheapest per unit.
-    pub fn first_fit(&self, mut p: Packing) -> Packing {
-        for i in 0..self.order.len() {
-            self.place(&mut p, i);
-        }
-        p
-    }
-
-    /// Places what is left of an entry: into open nodes, first opened first, then onto new ones.
-    fn place(&self, p: &mut Packing, i: usize) {
-        let class = self.order[i];
-        if p.left[i] == 0 || !self.work.effort.begins(class) {
-            return;
-        }
-        let areas = self.work.near.areas(class);
-        if areas.is_empty() {
-            self.place_in(p, i, None, u32::MAX);
-        } else {
-            self.place_by_areas(p, i, areas);
-        }
-    }
-
-    /// At most `most` units of an entry onto nodes of these kinds; returns how many.
-    fn place_in(&self, p: &mut Packing, i: usize, kinds: Kinds<'_>, most: u32) -> u32 {
-        let class = self.order[i];
-        let before = p.left[i];
-        let placed = |p: &Packing| before - p.left[i];
-        // New hosts one by one: one more may allow more on those before.
-        let (by_host, _) = self.work.near.levels(class);
-        self.fill(p, i, kinds, most);
-        // Where it likes one place more the fewer are there, a few nodes at a time.
-        let few = if self.work.near.has_wishes(class) {
-            (p.left[i].min(most) / 64).max(1)
-        } else {
-            u32::MAX
-        };
-        while p.left[i] > 0 && placed(p) < most {
-            let left = most - placed(p);
-            let widens =
-                by_host && (p.may_enlarge || p.tally.host_may_widen(&self.work.near, class));
-            if self.open_best(p, i, kinds, left, if by_host { 1 } else { few }) == 0 {
-                break;
-            }
-            if widens {
-                self.fill(p, i, kinds, most - placed(p));
-            }
-        }
-        placed(p)
-    }
-
-    /// Puts units of an entry into open nodes, first opened first, splitting groups that fill in part.
-    fn fill(&self, p: &mut Packing, i: usize, kinds: Kinds<'_>, most: u32) {
-        let work = self.work;
-        let class = self.order[i];
-        if work.input.classes[class].whole_node || p.groups.is_empty() {
-            return;
-        }
-        let mut cap = most.min(p.left[i]);
-        let mut want = Want::unit(&work.units[class]);
-        if let Some(kinds) = kinds {
-            want.kinds = kinds.iter().fold(0, |bits, k| bits | 1 << (k % 64));
-        }
-        let touched = work.near.touches(class);
-        let (by_host, _) = work.near.levels(class);
-        loop {
-            if touched {
-                (want.none, want.one) = work.near.must_lack(&p.tally, class);
-            }
-            let before = cap;
-            let mut from = 0;
-            while cap > 0 {
-                let Some(leaf) = p.tree.find(from, &want) else {
-                    break;
-                };
-                from = leaf + 1;
-                work.effort.spend(1);
-                let g = p.at[leaf] as usize;
-                let group = &p.groups[g];
-                let kind = work.offers[group.offer].kind;
-                if kinds.is_some_and(|kinds| !kinds.contains(&kind)) {
-                    continue;
-                }
-                let (each, total) = work.room_in_by(&p.tally, class, group);
-                if each == 0 {
-                    continue;
-                }
-                let n = cap.min(total);
-                let full = (n / each).min(group.nodes);
-                let (nodes, units) = if full > 0 { (full, each) } else { (1, n) };
-                p.split(work, g, nodes);
-                p.put(work, g, class, units);
-                p.left[i] -= units * nodes;
-                cap -= units * nodes;
-            }
-            // Where hosts are kept level, more may go on each of them now.
-            if !by_host || cap == 0 || cap == before {
-                break;
-            }
-        }
-    }
-
-    /// Less is better: who stays without (largest first), cost, nodes, then the larger hole.
-    pub fn score(&self, p: &Packing) -> Score {
-        let mut score = Score {
-            left: p.left.clone(),
-            ..Score::default()
-        };
-        let mut hole = (0, 0, 0);
-        for group in p.opened_groups() {
-            let price = self.work.offers[group.offer].price;
-            score.cost = score
-                .cost
-                .saturating_add(price.saturating_mul(u64::from(group.nodes)));
-            score.nodes = score.nodes.saturating_add(group.nodes);
-            let free = &group.free.size;
-            hole = hole.max((free.gpus, free.cpu, free.memory));
-        }
-        score.hole = Reverse(hole);
-        score
-    }
-
     /// What the rules between units allow on a new node of a kind.
     fn on_new(&self, p: &Packing, class: usize, kind: usize) -> super::near::Takes {
         static EMPTY: super::near::Content = super::near::Content::EMPTY;
@@ -431,13 +312,4 @@ impl<'w, 'a> Context<'w, 'a> {
         };
         p.tally.takes(&self.work.near, class, site)
     }
-}
-
-/// Field order is the order of importance.
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Score {
-    left: Vec<u32>,
-    cost: u64,
-    nodes: u32,
-    hole: Reverse<(u32, u64, u64)>,
 }
