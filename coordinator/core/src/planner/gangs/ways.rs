@@ -1,18 +1,16 @@
 //! The ways in which a gang could be placed, each with a bound on how good it can be, so that only the few that may win
-//! are packed: a fleet has hundreds of pools. Called by `gangs`; changes nothing.
+//! are packed: a fleet has hundreds of pools. The bounds are in `bound`, the packing of one way in `attempt`. Called by
+//! `gangs`; changes nothing.
+
+mod attempt;
+mod bound;
 
 use super::domain::Domain;
-use super::look::{Growing, Look};
+use super::look::Look;
 use super::map::Map;
 use super::tries::{Try, rating};
-use crate::model::Locality;
-use crate::planner::grow::{self, Packing};
 use crate::planner::ledger::Ledger;
-use crate::planner::near::Tally;
-use crate::planner::offers::Offer;
-use crate::planner::packing::may_open;
 use crate::planner::state::Work;
-use crate::planner::trial;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -166,71 +164,6 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
         push(Growth::Nowhere, (0, 0), fitted);
     }
 
-    /// Units that the pools could still take, at most `most`.
-    fn capacity(&self, pools: &[Growing], most: u32) -> u32 {
-        let mut sum: u32 = 0;
-        for pool in pools {
-            sum = sum.saturating_add(pool.open);
-            for (o, times) in &pool.offers {
-                let room = self.ask.ledger.room(&self.work.offers, *o);
-                sum = sum.saturating_add(times.saturating_mul(room));
-            }
-            if sum >= most {
-                return most;
-            }
-        }
-        sum
-    }
-
-    /// The least cost and nodes for so many units, and the most units that there is room for.
-    fn bound(&self, pools: &[Growing], units: u32) -> ((u64, u32), u32) {
-        let offers = &self.work.offers;
-        let open = pools.iter().fold(0_u32, |n, p| n.saturating_add(p.open));
-        let rest = units.saturating_sub(open);
-        if rest == 0 {
-            return ((0, 0), units);
-        }
-        let rooms = pools.iter().flat_map(|p| &p.offers).filter_map(|(o, n)| {
-            let room = self.ask.ledger.room(offers, *o);
-            (room > 0).then_some((offers[*o].price, *n, room))
-        });
-        if let [_] = pools
-            && pools[0].offers.len() == 1
-        {
-            return single(rooms, rest, units, open);
-        }
-        let mut rooms: Vec<(u64, u32, u32)> = rooms.collect();
-        let new = rooms.iter().fold(0_u32, |sum, (_, n, room)| {
-            sum.saturating_add(n.saturating_mul(*room))
-        });
-        let most = units.min(open.saturating_add(new));
-        if most < units {
-            // It cannot be full, and then it opens less: only that it is short is known.
-            return ((0, 0), most);
-        }
-        let each = rooms.iter().map(|r| r.1).max().unwrap_or(1);
-        let alike = rooms.iter().all(|r| r.1 == each);
-        // The cheapest nodes first; where sizes differ a node may carry the last ones in part: by the unit, rounded down.
-        let across = |price: u64, n: u32| u128::from(price) * u128::from(n);
-        rooms.sort_by(|a, b| across(a.0, b.1).cmp(&across(b.0, a.1)));
-        let (mut left, mut cost) = (rest, 0_u64);
-        for (price, n, room) in rooms {
-            if left == 0 {
-                break;
-            }
-            let take = n.saturating_mul(room).min(left);
-            left -= take;
-            let part = if alike {
-                price.saturating_mul(u64::from(take.div_ceil(n)))
-            } else {
-                let all = u128::from(price) * u128::from(take) / u128::from(n);
-                u64::try_from(all).unwrap_or(u64::MAX)
-            };
-            cost = cost.saturating_add(part);
-        }
-        ((cost, rest.div_ceil(each)), most)
-    }
-
     /// The best way that gives at least so many units, in one of the domains that `may` allows.
     pub fn whole(&self, least: u32, may: impl Fn(&Domain) -> bool) -> Option<Try> {
         let ways = self.all(least, may);
@@ -290,152 +223,4 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
                 (domain, self.look.take(s, self.ask.want))
             })
     }
-
-    /// Packs it. None: there is no such way, because nothing is large enough.
-    fn attempt(&self, way: &Way) -> Option<Try> {
-        // Rules between units hold among those of the gang as well: then what fits must be tried.
-        let span = way.span.map(|s| &self.look.spans[s]);
-        let class = self.ask.class;
-        let tried = self.work.near.touches(class).then(|| {
-            let bins = span.into_iter().flat_map(|s| self.look.bins(s));
-            trial::fit(self.work, class, bins, way.fitted)
-        });
-        let fitted = tried.as_ref().map_or(way.fitted, |t| t.fitted);
-        let counts = tried.as_ref().map(|t| &t.tally);
-        let mut units = self.ask.want - fitted;
-        let packing = match way.growth {
-            Growth::Nowhere => None,
-            Growth::NewNode => {
-                // What is on one node comes to it at once.
-                units = self.ask.reach;
-                Some(self.new_node(units)?)
-            }
-            Growth::Pool(at) => {
-                let only = self.look.growing[at].pool;
-                Some(self.pack(way.domain, units, counts, &|p| p == only))
-            }
-            Growth::Pools(from, to) => {
-                let pools = &self.look.growing[from..to];
-                let among = |p: usize| pools.binary_search_by_key(&p, |g| g.pool).is_ok();
-                Some(self.pack(way.domain, units, counts, &among))
-            }
-        };
-        Some(Try {
-            domain: self.map.domains[way.domain].clone(),
-            fits: match (tried, span) {
-                (Some(tried), _) => tried.fits,
-                (None, Some(span)) => self.look.take(span, fitted),
-                (None, None) => Vec::new(),
-            },
-            fitted,
-            placed: packing
-                .as_ref()
-                .map_or(fitted, |p| fitted + units - p.left[0]),
-            packing,
-        })
-    }
-
-    /// With the counts as they are after what fits, if those were tried.
-    fn pack(
-        &self,
-        domain: usize,
-        units: u32,
-        counts: Option<&Tally>,
-        only: &dyn Fn(usize) -> bool,
-    ) -> Packing {
-        let Ask { class, would, .. } = self.ask;
-        let inside = |o: &Offer<'_>| {
-            self.map.locality != Locality::Zone || self.map.of_new(o.kind) == Some(domain)
-        };
-        grow::attempt_from(
-            self.work,
-            &[class],
-            vec![units],
-            self.ask.ledger,
-            counts.unwrap_or(&self.work.tally),
-            &|_, o| o.would == would && only(o.pool) && inside(o),
-        )
-    }
-
-    /// All units on one new node, or as many as the largest takes, at least the need.
-    fn new_node(&self, units: u32) -> Option<Packing> {
-        let Ask {
-            class,
-            need,
-            would,
-            ledger,
-            ..
-        } = self.ask;
-        let on_one = |n| {
-            let only = self.one_offer(n);
-            let among = |at: usize| only.is_none_or(|one| one == Some(at));
-            let allow = |at: usize, o: &Offer<'_>| o.would == would && among(at);
-            grow::on_one_node(self.work, class, n, ledger, &allow)
-        };
-        let offers = self.look.growing.iter().flat_map(|g| &g.offers);
-        let largest = offers
-            .filter(|(o, _)| ledger.room(&self.work.offers, *o) > 0)
-            .map(|(_, n)| *n)
-            .max();
-        let sizes = [Some(units), largest, Some(need)];
-        let fitting = sizes.into_iter().flatten();
-        fitting
-            .filter(|n| (need.max(1)..=units).contains(n))
-            .find_map(|n| {
-                let mut p = on_one(n)?;
-                p.left[0] = units - n;
-                Some(p)
-            })
-    }
-}
-
-impl Ways<'_, '_, '_> {
-    /// The offer of the node that takes so many units, so that others need not be packed: of the first open one, else of
-    /// the cheapest; inner none: there is no such node. None: rules between units may say otherwise.
-    fn one_offer(&self, units: u32) -> Option<Option<usize>> {
-        let (work, class, ledger) = (self.work, self.ask.class, self.ask.ledger);
-        if work.near.touches(class) {
-            return None;
-        }
-        let mut open = work.groups.iter().filter(|g| {
-            work.offers[g.offer].would == self.ask.would
-                && work.room_in_by(&work.tally, class, g).0 >= units
-        });
-        let key = |o: usize| {
-            let offer = &work.offers[o];
-            (
-                offer.tier,
-                offer.price,
-                work.input.pools[offer.pool].rank,
-                o,
-            )
-        };
-        let new = || {
-            let all = self.look.growing.iter().flat_map(|g| &g.offers);
-            all.filter(|(_, n)| *n >= units)
-                .map(|(o, _)| *o)
-                .filter(|o| may_open(work, class, &work.offers[*o]))
-                .filter(|o| ledger.room(&work.offers, *o) > 0)
-                .min_by_key(|o| key(*o))
-        };
-        Some(open.next().map(|g| g.offer).or_else(new))
-    }
-}
-
-/// The same for a pool with one offer.
-fn single(
-    mut rooms: impl Iterator<Item = (u64, u32, u32)>,
-    rest: u32,
-    units: u32,
-    open: u32,
-) -> ((u64, u32), u32) {
-    let Some((price, each, room)) = rooms.next() else {
-        return ((0, 0), units.min(open));
-    };
-    let most = units.min(open.saturating_add(each.saturating_mul(room)));
-    if most < units {
-        return ((0, 0), most);
-    }
-    let nodes = rest.div_ceil(each);
-    ((price.saturating_mul(u64::from(nodes)), nodes), most)
 }
