@@ -4,19 +4,22 @@
 //!
 //! Spread over a label is looked at when all consecutive runs of a class are placed: then some order of its units kept the
 //! skew at every step. Hosts are born when the first run goes to them.
+//!
+//! Here is what stands where; what classes ask is in `asked`, whether a run may go there in `may`.
+
+mod asked;
+mod may;
 
 use super::facts::Facts;
 use super::taken::Taken;
-use crate::model::{Class, HostPort, Lifecycle, Near, Run, Selector, Source, Spread, Target};
-use crate::planner::matching::{HOST, Place, ports_conflict, selects, words};
+use crate::model::{Class, HostPort, Lifecycle, Run, Source, Target};
+use crate::planner::matching::{HOST, Place};
+use asked::{Asks, Named, Whom, ask, fellows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// A node that exists, comes or is asked for.
 type Host = usize;
-
-/// A selector asked from a namespace, or several that all must name a unit.
-type Whom<'a> = Vec<(&'a Selector, &'a str)>;
 
 /// Where units are counted together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,22 +48,6 @@ struct Kind<'a> {
 /// A count, by its place in the list.
 type At = usize;
 
-/// Counts that units are in, and those that keep them away.
-type Named = (Vec<At>, Vec<At>);
-
-/// What a class asks and who counts it.
-#[derive(Default)]
-struct Asks<'a> {
-    /// None of these may be in the domain, one of its own units at most.
-    away: Vec<(At, bool)>,
-    fellows: Vec<At>,
-    own_fellow: bool,
-    spread: Vec<(&'a Spread, At)>,
-    /// Counts that its units are in, and those that keep them away.
-    counted: Vec<At>,
-    kept_by: Vec<At>,
-}
-
 /// What has been placed so far.
 pub(super) struct Replay<'f, 'a> {
     facts: &'f Facts<'a>,
@@ -79,17 +66,6 @@ pub(super) struct Replay<'f, 'a> {
     ports: BTreeMap<Host, Vec<&'a HostPort>>,
     /// The class whose runs are being placed, and where they went.
     batch: Option<(u32, BTreeSet<Host>)>,
-}
-
-fn ask<'a>(select: &'a Selector, from: &'a str) -> (&'a Selector, &'a str) {
-    let own = !select.everywhere && select.namespaces.is_empty();
-    (select, if own { from } else { "" })
-}
-
-/// A fellow is named by all selectors of an affinity.
-fn fellows<'a>(near: &'a [Near], from: &'a str) -> Whom<'a> {
-    let all: BTreeSet<_> = near.iter().map(|n| ask(&n.select, from)).collect();
-    all.into_iter().collect()
 }
 
 impl<'f, 'a> Replay<'f, 'a> {
@@ -233,64 +209,6 @@ impl<'f, 'a> Replay<'f, 'a> {
         self.axes[self.counts[at].axis]
     }
 
-    /// Counts of those (or of those who keep away those) that have these labels.
-    fn naming(&self, labels: &BTreeMap<String, String>, space: &str, keep: bool) -> Vec<At> {
-        let all = self.index.iter().filter(|((keeping, _, whom), _)| {
-            let named = |(s, from): &(&Selector, &str)| selects(s, from, labels, space);
-            *keeping == keep && whom.iter().all(named)
-        });
-        all.map(|(_, at)| *at).collect()
-    }
-
-    /// Both, found once.
-    fn named(&mut self, labels: &'a BTreeMap<String, String>, space: &'a str) -> Named {
-        if let Some(known) = self.names.get(&(labels, space)) {
-            return known.clone();
-        }
-        let all = (
-            self.naming(labels, space, false),
-            self.naming(labels, space, true),
-        );
-        self.names.insert((labels, space), all.clone());
-        all
-    }
-
-    /// What a class asks, found once.
-    fn asks(&mut self, at: u32) -> Rc<Asks<'a>> {
-        if let Some(asks) = self.asks.get(&at) {
-            return asks.clone();
-        }
-        let mut asks = Asks::default();
-        if let Some(class) = self.facts.input.classes.get(at as usize) {
-            let (c, from) = (&class.constraints, class.namespace.as_str());
-            let (named, kept_by) = self.named(&class.labels, &class.namespace);
-            asks.kept_by = kept_by;
-            for near in &c.anti_affinity {
-                let whom = vec![ask(&near.select, from)];
-                let count = self.index[&(false, near.topology.as_str(), whom.clone())];
-                asks.away.push((count, named.contains(&count)));
-                let keeping = self.index[&(true, near.topology.as_str(), whom)];
-                asks.counted.push(keeping);
-            }
-            for near in &c.affinity {
-                let key = (false, near.topology.as_str(), fellows(&c.affinity, from));
-                asks.fellows.push(self.index[&key]);
-            }
-            asks.own_fellow = asks.fellows.iter().all(|count| named.contains(count));
-            for spread in c.spread.iter().filter(|s| s.hard) {
-                let whom = vec![ask(&spread.select, from)];
-                let count = self.index[&(false, spread.topology.as_str(), whom)];
-                asks.spread.push((spread, count));
-            }
-            asks.counted.extend(named);
-            asks.counted.sort_unstable();
-            asks.counted.dedup();
-        }
-        let asks = Rc::new(asks);
-        self.asks.insert(at, asks.clone());
-        asks
-    }
-
     fn count(&mut self, at: At, units: u32, host: Host) {
         if let Some(domain) = self.domain_for(at, host) {
             let sum = self.counts[at].here.entry(domain).or_insert(0);
@@ -338,43 +256,6 @@ impl<'f, 'a> Replay<'f, 'a> {
         Ok(())
     }
 
-    fn may(&self, units: u32, class: &Class, asks: &Asks<'a>, host: Host) -> Result<(), String> {
-        for port in &class.constraints.host_ports {
-            let mut taken = self.ports.get(&host).into_iter().flatten();
-            if units > 1 || taken.any(|p| ports_conflict(p, port)) {
-                return Err(format!("port {} of the host is taken", port.port));
-            }
-        }
-        for (at, own) in &asks.away {
-            let Some(domain) = self.domain_for(*at, host) else {
-                continue;
-            };
-            if (*own && units > 1) || self.there(*at, domain) > 0 {
-                let axis = self.axis_name(*at);
-                return Err(format!("one that it keeps away is in its {axis}"));
-            }
-        }
-        for at in &asks.kept_by {
-            let domain = self.domain_for(*at, host);
-            if domain.is_some_and(|domain| self.there(*at, domain) > 0) {
-                let axis = self.axis_name(*at);
-                return Err(format!("one in its {axis} keeps it away"));
-            }
-        }
-        let (mut here, mut anywhere) = (true, false);
-        for at in &asks.fellows {
-            let Some(domain) = self.domain_for(*at, host) else {
-                return Err(format!("{} is unknown there", self.axis_name(*at)));
-            };
-            here &= self.there(*at, domain) > 0;
-            anywhere |= !self.counts[*at].here.is_empty();
-        }
-        if here || (!anywhere && asks.own_fellow) {
-            return Ok(());
-        }
-        Err("no fellow is near".to_owned())
-    }
-
     /// A run of another class follows, or none: the spread of the one before must hold.
     pub fn end_of_batch(&mut self, next: Option<u32>) -> Result<(), (u32, String)> {
         if self.batch.as_ref().is_none_or(|(at, _)| Some(*at) == next) {
@@ -392,47 +273,6 @@ impl<'f, 'a> Replay<'f, 'a> {
                 let level = self.level(rule, *at, class, *host);
                 level.map_err(|why| (of, why))?;
             }
-        }
-        Ok(())
-    }
-
-    /// The domain of the host has at most `max_skew` more than the least.
-    fn level(&self, rule: &Spread, at: At, class: &Class, host: Host) -> Result<(), String> {
-        let axis = rule.topology.as_str();
-        let Some(domain) = self.domain_for(at, host) else {
-            return Err(format!("{axis} is unknown there"));
-        };
-        let here = self.there(at, domain);
-        if here <= rule.max_skew {
-            return Ok(());
-        }
-        let counts = |kind: &Kind<'_>| {
-            kind.place.allows(&class.constraints)
-                || (kind.exists && kind.place.allows_but_for_taints(&class.constraints))
-        };
-        let eligible: Vec<bool> = self.kinds.iter().map(counts).collect();
-        let domains: BTreeSet<Domain<'_>> = if axis == HOST {
-            let hosts = (0..self.hosts.len()).filter(|h| eligible[self.hosts[*h]]);
-            hosts.map(Domain::Host).collect()
-        } else {
-            let kinds = self
-                .kinds
-                .iter()
-                .zip(&eligible)
-                .filter(|(_, counts)| **counts);
-            let values = kinds.filter_map(|(kind, _)| kind.values[self.counts[at].axis]);
-            values.map(Domain::Value).collect()
-        };
-        let few = domains.len() < rule.min_domains as usize;
-        let least = domains.iter().map(|d| self.there(at, *d)).min();
-        let least = if few { 0 } else { least.unwrap_or(here) };
-        if here > least.saturating_add(rule.max_skew) {
-            let named: Vec<String> = rule.select.requirements.iter().map(words).collect();
-            return Err(format!(
-                "{here} with {} in its {axis}, {least} in another, at most {} more",
-                named.join(" and "),
-                rule.max_skew
-            ));
         }
         Ok(())
     }
