@@ -21,22 +21,12 @@ pub struct Workloads {
     processes: Processes,
     users: Users,
     pid_max: u32,
-    /// By (pid, start time): asked once in a process's life.
-    details: BTreeMap<(u32, u64), Details>,
     gpu: Vec<Workload>,
     matched: Vec<Workload>,
     /// (UUID, pid) that NVML listed although they were not in /proc, in the last round.
     vanished: BTreeSet<(String, u32)>,
     /// Entries of NVML that made no sense, since the start.
     pub invalid_entries: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Details {
-    uid: Option<u32>,
-    command: String,
-    request: Option<String>,
-    movable: bool,
 }
 
 /// What a round of process lists has shown.
@@ -57,7 +47,6 @@ impl Workloads {
             pid_max: processes.pid_max(),
             processes,
             users: Users::new(&paths.etc),
-            details: BTreeMap::new(),
             gpu: Vec::new(),
             matched: Vec::new(),
             vanished: BTreeSet::new(),
@@ -111,7 +100,7 @@ impl Workloads {
                 let workload = match found.entry((pid, *start)) {
                     std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                     std::collections::btree_map::Entry::Vacant(entry) => {
-                        entry.insert(self.workload(WorkloadKind::GpuProcess, pid, *start))
+                        entry.insert(bare(WorkloadKind::GpuProcess, pid, *start))
                     }
                 };
                 workload.gpus.insert(uuid.clone());
@@ -129,7 +118,6 @@ impl Workloads {
         }
         self.vanished = vanished;
         self.gpu = found.into_values().collect();
-        self.forget();
         seen
     }
 
@@ -154,17 +142,20 @@ impl Workloads {
                 .any(|matcher| matcher::matches(matcher, &command, uid, |uid| users.name(uid)))
                 && let Some(start) = self.processes.start_ticks(pid)
             {
-                found.push(self.workload(WorkloadKind::Process, pid, start));
+                found.push(bare(WorkloadKind::Process, pid, start));
             }
         }
         self.matched = found;
-        self.forget();
         true
     }
 
-    /// What was seen last and still runs: those that hold a GPU first, and no process twice.
+    /// What was seen last and still runs, as it is now: those that hold a GPU first, and no process twice.
     pub fn running(&mut self) -> Vec<Workload> {
         let processes = &self.processes;
+        for workload in self.gpu.iter_mut().chain(&mut self.matched) {
+            describe(workload, processes, &mut self.users);
+        }
+        // Looked at last: a process that has ended may have lent its pid to another meanwhile.
         let lives =
             |workload: &Workload| processes.start_ticks(workload.pid) == Some(workload.start_ticks);
         self.gpu.retain(lives);
@@ -190,41 +181,30 @@ impl Workloads {
                 .any(|pid| self.vanished.contains(&(uuid.to_owned(), *pid)));
         judged.by_pid.is_empty() && dropped && used != Some(0)
     }
+}
 
-    fn workload(&mut self, kind: WorkloadKind, pid: u32, start_ticks: u64) -> Workload {
-        let processes = &self.processes;
-        let details = self
-            .details
-            .entry((pid, start_ticks))
-            .or_insert_with(|| Details {
-                uid: processes.uid(pid),
-                command: processes.command(pid).unwrap_or_default(),
-                request: processes.request(pid),
-                movable: processes.movable(pid),
-            });
-        Workload {
-            kind,
-            pid,
-            start_ticks,
-            user: details
-                .uid
-                .map(|uid| self.users.name(uid))
-                .unwrap_or_default(),
-            command: details.command.clone(),
-            gpus: BTreeSet::new(),
-            gpu_memory_bytes: None,
-            request: details.request.clone(),
-            movable: details.movable,
-        }
-    }
+/// What can change while a process lives: one that runs another program or becomes another user keeps pid and start
+/// time, so nothing of this may be remembered.
+fn describe(workload: &mut Workload, processes: &Processes, users: &mut Users) {
+    let pid = workload.pid;
+    let uid = processes.uid(pid);
+    workload.user = uid.map(|uid| users.name(uid)).unwrap_or_default();
+    workload.command = processes.command(pid).unwrap_or_default();
+    workload.request = processes.request(pid);
+    workload.movable = processes.movable(pid);
+}
 
-    fn forget(&mut self) {
-        let live: BTreeSet<(u32, u64)> = self
-            .gpu
-            .iter()
-            .chain(&self.matched)
-            .map(|workload| (workload.pid, workload.start_ticks))
-            .collect();
-        self.details.retain(|key, _| live.contains(key));
+/// A process of which only the identity is known yet.
+fn bare(kind: WorkloadKind, pid: u32, start_ticks: u64) -> Workload {
+    Workload {
+        kind,
+        pid,
+        start_ticks,
+        user: String::new(),
+        command: String::new(),
+        gpus: BTreeSet::new(),
+        gpu_memory_bytes: None,
+        request: None,
+        movable: false,
     }
 }

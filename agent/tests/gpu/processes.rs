@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use drover_agent::collector::{GPU_PROCESSES, PROCESSES, ProcessMatcher};
-use drover_agent::observation::WorkloadKind;
+use drover_agent::observation::{Observation, WorkloadKind};
 use serde_json::json;
 
 use crate::bed::{Bed, gpus};
@@ -61,11 +61,17 @@ async fn a_process_that_holds_gpus_is_a_workload() {
         "night",
     );
     let pid = job.0.id();
+    // The list of one GPU may be older than the job, those of the others not.
+    let used = |seen: &Observation| -> Vec<_> {
+        let gpus = gpus(seen).iter();
+        gpus.map(|gpu| gpu.utilisation_percent).collect()
+    };
     let busy = agent
         .wait("the job", |seen| {
             seen.workloads.len() == 1
                 && seen.workloads[0].command.starts_with("sleep")
-                && !gpus(seen).is_empty()
+                && seen.workloads[0].gpus.len() == 2
+                && used(seen) == [Some(0), Some(97), Some(97), Some(0)]
         })
         .await;
     let workload = &busy.workloads[0];
@@ -84,11 +90,6 @@ async fn a_process_that_holds_gpus_is_a_workload() {
         .unwrap();
     assert_eq!(workload.user, me.name);
     assert!(workload.start_ticks > 0);
-    let used: Vec<_> = gpus(&busy)
-        .iter()
-        .map(|gpu| gpu.utilisation_percent)
-        .collect();
-    assert_eq!(used, [Some(0), Some(97), Some(97), Some(0)]);
 
     job.end();
     agent
@@ -96,6 +97,49 @@ async fn a_process_that_holds_gpus_is_a_workload() {
             seen.workloads.is_empty() && seen.witnesses.contains(GPU_PROCESSES)
         })
         .await;
+    agent.collector.stop().await;
+}
+
+#[tokio::test]
+async fn a_process_that_runs_another_program_is_told_anew() {
+    let bed = Bed::new(json!([{"profile": "titan-x"}]), 1);
+    let mut agent = bed.start();
+    let gate = bed.path("gate");
+    let made = Command::new("mkfifo").arg(&gate).status().unwrap();
+    assert!(made.success());
+    let script = r#"echo "0 1073741824" > "$FOLDER/$$"
+        read go < "$GATE"
+        exec env -u DROVER_MOVABLE sleep 600"#;
+    let child = Command::new("sh")
+        .args(["-c", script])
+        .env("FOLDER", bed.path("processes"))
+        .env("GATE", &gate)
+        .env("DROVER_REQUEST", "night")
+        .env("DROVER_MOVABLE", "1")
+        .spawn()
+        .unwrap();
+    let job = Job(child);
+    let before = agent
+        .wait("the shell", |seen| !seen.workloads.is_empty())
+        .await;
+    let before = &before.workloads[0];
+    assert!(before.command.starts_with("sh -c"), "{}", before.command);
+    assert!(before.movable);
+
+    // The shell reads from it until it has a line.
+    std::fs::write(&gate, "go\n").unwrap();
+    let after = agent
+        .wait("the other program", |seen| {
+            seen.workloads
+                .iter()
+                .any(|workload| workload.command == "sleep 600")
+        })
+        .await;
+    let after = &after.workloads[0];
+    assert_eq!(after.id(), before.id());
+    assert!(!after.movable, "it says so no more");
+    assert_eq!(after.request.as_deref(), Some("night"));
+    job.end();
     agent.collector.stop().await;
 }
 
@@ -144,17 +188,18 @@ async fn ag_10_nonsense_is_unknown_and_never_a_number() {
         })
         .await;
     assert!(seen.workloads.is_empty() && !seen.witnesses.contains(GPU_PROCESSES));
-    let seen = agent
-        .wait("its mark", |seen| {
-            gpus(seen).first().is_some_and(|gpu| !gpu.processes_known)
+    // The memory may have been asked for before the change, the list in the same round after it.
+    agent
+        .wait("its mark and its memory", |seen| {
+            gpus(seen)
+                .first()
+                .is_some_and(|gpu| !gpu.processes_known && gpu.memory_used_bytes == Some(GIB))
         })
         .await;
-    assert_eq!(gpus(&seen)[0].memory_used_bytes, Some(GIB));
 
     // A list that cannot be read at all.
     bed.edit(|script| script["gpus"][0]["calls"] = json!({"ComputeRunningProcesses": {"code": 4}}));
-    let why =
-        |seen: &drover_agent::observation::Observation| seen.unreadable.get(GPU_PROCESSES).cloned();
+    let why = |seen: &Observation| seen.unreadable.get(GPU_PROCESSES).cloned();
     agent
         .wait("no list", |seen| {
             why(seen).is_some_and(|why| why.contains("gives no list"))
@@ -166,10 +211,12 @@ async fn ag_10_nonsense_is_unknown_and_never_a_number() {
 #[tokio::test]
 async fn a_matcher_makes_a_workload_without_a_gpu() {
     let mut bed = Bed::new(json!([]), 0);
+    // No other run of this test has a job like it.
+    let seconds = format!("600.25{}", std::process::id());
     bed.config.matcher_interval = bed.config.interval;
     bed.config.matchers = vec![ProcessMatcher {
         executable: Some("sleep".to_owned()),
-        command: Some("600.25".to_owned()),
+        command: Some(format!("sleep {seconds}")),
         user: None,
     }];
     let mut agent = bed.start();
@@ -177,17 +224,16 @@ async fn a_matcher_makes_a_workload_without_a_gpu() {
         .wait("a walk", |seen| seen.witnesses.contains(PROCESSES))
         .await;
     assert!(idle.workloads.is_empty());
-    let mut job = Command::new("sleep").arg("600.25").spawn().unwrap();
+    let job = Job(Command::new("sleep").arg(&seconds).spawn().unwrap());
     let seen = agent
         .wait("the job", |seen| !seen.workloads.is_empty())
         .await;
     assert_eq!(seen.workloads.len(), 1);
     assert_eq!(
         (seen.workloads[0].kind, seen.workloads[0].pid),
-        (WorkloadKind::Process, job.id())
+        (WorkloadKind::Process, job.0.id())
     );
-    job.kill().unwrap();
-    job.wait().unwrap();
+    job.end();
     agent
         .wait("its end", |seen| seen.workloads.is_empty())
         .await;
