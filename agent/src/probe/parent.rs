@@ -86,6 +86,8 @@ struct Pending {
     since: Instant,
     mark: Mark,
     marked: Instant,
+    /// When to look at the mark again. A moment and no distance: other things happen meanwhile, and oftener.
+    look_at: Instant,
 }
 
 struct Parent {
@@ -135,11 +137,8 @@ impl Parent {
 
     /// When there is something to do without being told.
     fn wake(&self) -> Option<Instant> {
-        let check = self.pending.as_ref().map(|pending| {
-            let step = self.config.op_deadline.min(self.config.init_deadline) / 5;
-            Instant::now().min(pending.since + self.config.round_deadline)
-                + step.max(Duration::from_millis(10))
-        });
+        let pending = self.pending.as_ref().filter(|_| self.link.is_some());
+        let check = pending.map(|pending| pending.look_at);
         let start = self.next_start.filter(|_| self.dying.is_none());
         match (check, start) {
             (Some(check), Some(start)) => Some(check.min(start)),
@@ -258,6 +257,8 @@ impl Parent {
             return;
         };
         let now = Instant::now();
+        let step = self.config.op_deadline.min(self.config.init_deadline) / 5;
+        pending.look_at = now + step.max(Duration::from_millis(10));
         let mark = link.mark();
         if mark.calls != pending.mark.calls {
             pending.mark = mark;
@@ -295,6 +296,7 @@ impl Pending {
             since: now,
             mark: Mark::default(),
             marked: now,
+            look_at: now,
         }
     }
 }
