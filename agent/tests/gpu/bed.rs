@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// Nothing here may take longer.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+/// Nothing here may take longer, on a busy machine of two cores either.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+/// What hangs on purpose is given up after this long, where a test waits for that.
+pub const SOON: Duration = Duration::from_secs(1);
 
 /// The stub, built once when it is nowhere.
 pub fn stub() -> &'static Path {
@@ -78,9 +80,11 @@ impl Bed {
                 program: env!("CARGO_BIN_EXE_drover-agent").into(),
                 environment: vec![("DROVER_NVML_STUB".into(), at("script.json").into())],
                 library: Some(stub().to_owned()),
-                op_deadline: Duration::from_millis(500),
-                init_deadline: Duration::from_millis(700),
-                round_deadline: Duration::from_secs(5),
+                // A child that merely gets no time on a busy machine does not hang.
+                op_deadline: Duration::from_secs(20),
+                init_deadline: Duration::from_secs(20),
+                // Beyond every test: a hanging call must be found by its own deadline.
+                round_deadline: DEADLINE * 2,
                 retry_min: Duration::from_millis(50),
                 retry_max: Duration::from_millis(400),
                 ..ProbeConfig::default()
@@ -121,9 +125,22 @@ impl Bed {
         fs::rename(fresh, self.path("script.json")).unwrap();
     }
 
+    /// Makes this call hang for every GPU, and returns once it hangs for GPU 0. Calls are counted anew from here: one
+    /// that began before the change returns, and counts for the file of before.
+    pub async fn hang(&mut self, call: &str) {
+        let counters = self.path("calls-since-hang");
+        self.edit(|script| {
+            script["counters"] = json!(counters);
+            script["calls"] = json!({call: "hang"});
+        });
+        let line = format!("{call} 0");
+        until("the hanging call", || self.calls(&line) > 0).await;
+    }
+
     /// How often the stub was called by this name (and GPU).
     pub fn calls(&self, line: &str) -> usize {
-        let log = fs::read_to_string(self.path("calls")).unwrap_or_default();
+        let counters = self.script["counters"].as_str().unwrap();
+        let log = fs::read_to_string(counters).unwrap_or_default();
         log.lines().filter(|called| *called == line).count()
     }
 

@@ -53,12 +53,14 @@ async fn ag_01_one_lost_gpu_beside_healthy_ones() {
         bed.calls("HandleByIndex_v2 2"),
         bed.calls("HandleByIndex_v2 0"),
     );
-    for _ in 0..20 {
+    let mut rounds = 0;
+    while rounds < 20 {
         let seen = agent.next().await;
         if gpus(&seen).is_empty() {
             // A tick in which the probe was late.
             continue;
         }
+        rounds += 1;
         let gpu = &gpus(&seen)[2];
         assert_eq!(
             (gpu.state, gpu.uuid.clone(), gpu.pci_address.clone()),
