@@ -1,20 +1,22 @@
 //! What one planning run works on: the input indexed, supply as bins, counts per pool, the ledger of limits. Built once
-//! by `plan`; fit, gangs, grow, targets and shrink change it in turn, so each decision sees the one before it.
+//! by `plan`; fit, gangs, grow, targets and shrink change it in turn, so each decision sees the one before it. How
+//! much room places have is in `room`.
 
 mod build;
+mod room;
 
 use super::arriving::Arriving;
 use super::choose::Choose;
 use super::effort::Effort;
 use super::ledger::Ledger;
 use super::matching::Place;
-use super::near::{Content, Near, Site, Tally};
+use super::near::{Content, Near, Tally};
 use super::offers::Offer;
 use super::size::{Free, Names, Size};
 use super::stay::Stays;
-use super::supply::{At, Bin, Tier};
+use super::supply::{Bin, Tier};
 use super::teams::Teams;
-use crate::model::{Demanded, Millis, PlanInput, PoolId, Reason, RequestName, Resources, Source};
+use crate::model::{Demanded, PlanInput, PoolId, Reason, RequestName, Resources};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Units of a class on one node, or on each node of a group.
@@ -199,68 +201,9 @@ impl Work<'_> {
             || self.unusable.contains_key(&class)
     }
 
-    /// Would a node that is ready after so many milliseconds be in time for the class?
-    pub fn in_time(&self, class: usize, boot: u64) -> bool {
-        let deadline = self.input.classes[class].deadline;
-        deadline.is_none_or(|d| self.input.now.after(Millis(boot)) <= d)
-    }
-
-    /// The bin comes, and is expected after the class's deadline.
-    fn comes_late(&self, class: usize, bin: &Bin) -> bool {
-        let (Some(deadline), Tier::Coming) = (self.input.classes[class].deadline, bin.tier) else {
-            return false;
-        };
-        let At::Coming(launch, _) = bin.at else {
-            return false;
-        };
-        let launch = &self.input.launches[launch];
-        let offerings = bin.pool.map(|p| &self.input.pools[p].offerings);
-        let mut all = offerings.into_iter().flatten();
-        let offering = all.find(|o| o.id == launch.offering);
-        let ready = launch
-            .asked
-            .after(offering.map_or(Millis::ZERO, |o| o.boot));
-        ready.max(self.input.now) > deadline
-    }
-
     /// Weight of the class's preferences about labels that places of the kind fulfil.
     pub fn weight(&self, class: usize, kind: usize) -> u32 {
         self.weights.get(&class).map_or(0, |all| all[kind])
-    }
-
-    /// Units of the class that a bin still takes, by its room and by every rule, as things stand.
-    pub fn room(&self, class: usize, bin: usize) -> u32 {
-        self.room_by(&self.tally, class, &self.bins[bin])
-    }
-
-    /// Never less than any number of units that the rules between units may come to allow.
-    pub fn room_at_most(&self, class: usize, bin: usize) -> u32 {
-        if !self.near.may_widen(class) {
-            return self.room(class, bin);
-        }
-        let b = &self.bins[bin];
-        if !self.matches(class, b.kind) || self.comes_late(class, b) {
-            return 0;
-        }
-        b.fits(&self.units[class], self.input.classes[class].whole_node)
-    }
-
-    /// The same with other counts, or for a bin that is not the run's.
-    pub fn room_by(&self, tally: &Tally, class: usize, bin: &Bin) -> u32 {
-        if !self.matches(class, bin.kind) || self.comes_late(class, bin) {
-            return 0;
-        }
-        let fits = bin.fits(&self.units[class], self.input.classes[class].whole_node);
-        if fits == 0 || !self.near.touches(class) {
-            return fits;
-        }
-        let site = Site {
-            kind: bin.kind,
-            content: &bin.content,
-            nodes: 1,
-            fresh: false,
-        };
-        tally.takes(&self.near, class, site).with(fits).0
     }
 
     /// Takes room of a bin for units, or holds it.
@@ -304,48 +247,6 @@ impl Work<'_> {
         placed[first].units = units;
     }
 
-    /// Units of the class that all nodes of an open group together still take; never less than what the rules between
-    /// units may come to allow.
-    pub fn room_in(&self, class: usize, group: &Group) -> u32 {
-        if self.near.may_widen(class) {
-            let offer = &self.offers[group.offer];
-            let matches = self.matches(class, offer.kind) && self.in_time(class, offer.boot);
-            let each = group.free.times(&self.units[class]);
-            let open = matches
-                && !group.whole
-                && !self.input.classes[class].whole_node
-                && !self.kept_out_of_new(class, group.offer);
-            return if open {
-                each.saturating_mul(group.nodes)
-            } else {
-                0
-            };
-        }
-        let (each, total) = self.room_in_by(&self.tally, class, group);
-        each.saturating_mul(group.nodes).min(total)
-    }
-
-    /// With other counts: on each node, and on all of them together.
-    pub fn room_in_by(&self, tally: &Tally, class: usize, group: &Group) -> (u32, u32) {
-        let Offer { kind, boot, .. } = self.offers[group.offer];
-        let whole = group.whole || self.input.classes[class].whole_node;
-        let matches = self.matches(class, kind) && self.in_time(class, boot);
-        if whole || !matches || self.kept_out_of_new(class, group.offer) {
-            return (0, 0);
-        }
-        let fits = group.free.times(&self.units[class]);
-        if fits == 0 || !self.near.touches(class) {
-            return (fits, u32::MAX);
-        }
-        let site = Site {
-            kind,
-            content: &group.content,
-            nodes: group.nodes,
-            fresh: false,
-        };
-        tally.takes(&self.near, class, site).with(fits)
-    }
-
     /// Adds a reason to a class.
     pub fn note(&mut self, class: usize, reason: Reason) {
         self.notes.entry(class).or_default().push(reason);
@@ -355,24 +256,4 @@ impl Work<'_> {
 pub(super) fn intern<'a>(index: &mut BTreeMap<Place<'a>, usize>, place: Place<'a>) -> usize {
     let next = index.len();
     *index.entry(place).or_insert(next)
-}
-
-fn order_by_index<K>(index: BTreeMap<K, usize>) -> Vec<K> {
-    let mut all: Vec<(usize, K)> = index.into_iter().map(|(k, i)| (i, k)).collect();
-    all.sort_by_key(|(i, _)| *i);
-    all.into_iter().map(|(_, k)| k).collect()
-}
-
-fn partial(input: &PlanInput) -> BTreeMap<&RequestName, usize> {
-    let all = input.classes.iter().enumerate();
-    all.filter_map(|(i, class)| {
-        let gang = class.gang.as_ref()?;
-        match &class.source {
-            Source::Request(name) if gang.assigned > 0 && gang.assigned < gang.min => {
-                Some((name, i))
-            }
-            _ => None,
-        }
-    })
-    .collect()
 }
