@@ -1,12 +1,15 @@
 //! May a unit go to a place? Labels, taints, GPU model, pool. Used by every part of the planner and by the check.
-//! Looks at no amounts and at no counts.
+//! Looks at no amounts and at no counts. In words: `words`.
+
+mod words;
+
+pub(super) use words::{Differs, words, words_of_any};
 
 use crate::model::{
-    Constraints, HostPort, NodeInput, Offering, Operator, PlanInput, PoolId, PoolInput, PoolKind,
-    Preferred, Requirement, Selector, SiteId, Steering,
+    Constraints, HostPort, NodeInput, Offering, PlanInput, PoolId, PoolInput, PoolKind, Preferred,
+    Requirement, Selector, SiteId, Steering,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// What constraints look at, of a node or of a node to come. Equal places match alike.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,38 +108,6 @@ impl<'a> NodeRules<'a> {
     }
 }
 
-/// What differs, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Differs<'c> {
-    Pool(&'c BTreeSet<PoolId>),
-    Model(&'c str),
-    Label(&'c Requirement, Option<String>),
-    AnyOf(&'c [Vec<Requirement>]),
-    Taint(String, String),
-}
-
-impl fmt::Display for Differs<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pool(pools) => {
-                let names: Vec<&str> = pools.iter().map(PoolId::as_str).collect();
-                write!(f, "only {} allowed", names.join(", "))
-            }
-            Self::Model(model) => write!(f, "no GPU like \"{model}\""),
-            Self::Label(wanted, have) => {
-                write!(f, "wants {}", words(wanted))?;
-                match have {
-                    Some(value) if value.is_empty() => f.write_str(", has it empty"),
-                    Some(value) => write!(f, ", has {value}"),
-                    None => f.write_str(", has no such label"),
-                }
-            }
-            Self::AnyOf(terms) => write!(f, "wants {}", words_of_any(terms)),
-            Self::Taint(key, value) => write!(f, "taint {key}={value} is not tolerated"),
-        }
-    }
-}
-
 /// Does a selector, asked from a namespace, name units with these labels in that namespace?
 pub(super) fn selects(
     select: &Selector,
@@ -161,29 +132,6 @@ pub(super) fn ports_conflict(one: &HostPort, other: &HostPort) -> bool {
     one.port == other.port
         && one.protocol.eq_ignore_ascii_case(&other.protocol)
         && (one.address == other.address || all(one) || all(other))
-}
-
-/// A rule about a label in words: `disk=nvme|ssd`, `gen>4`.
-pub(super) fn words(rule: &Requirement) -> String {
-    let any: Vec<&str> = rule.any_of.iter().map(String::as_str).collect();
-    let (key, any) = (&rule.key, any.join("|"));
-    match rule.op {
-        Operator::In => format!("{key}={any}"),
-        Operator::NotIn => format!("{key} not {any}"),
-        Operator::Exists => format!("a label {key}"),
-        Operator::Absent => format!("no label {key}"),
-        Operator::Above => format!("{key}>{any}"),
-        Operator::Below => format!("{key}<{any}"),
-    }
-}
-
-/// The same for alternatives.
-pub(super) fn words_of_any(terms: &[Vec<Requirement>]) -> String {
-    let each = terms.iter().map(|term| {
-        let all: Vec<String> = term.iter().map(words).collect();
-        all.join(" and ")
-    });
-    each.collect::<Vec<_>>().join(", or ")
 }
 
 /// A GPU model's name without case, dashes, underscores and blanks.
