@@ -198,7 +198,7 @@ async fn the_instance_becomes_a_fact_and_trouble_a_condition() {
     let service = Service::start(answers).await;
     let collector = collector::spawn(config(&service.endpoint, nothing.path()));
     let mut seen = collector.observations();
-    let wait = Duration::from_secs(30);
+    let wait = Duration::from_secs(90);
     let trouble = tokio::time::timeout(wait, seen.wait_for(|seen| !seen.conditions.is_empty()))
         .await
         .unwrap()
@@ -225,7 +225,7 @@ async fn watched(
     let service = Service::start(answers).await;
     let endpoint = Endpoint::parse(&service.endpoint).unwrap();
     let (mut known, task) = watch::spawn(endpoint, Some(Duration::from_millis(50)));
-    let seen = tokio::time::timeout(Duration::from_secs(30), known.wait_for(until))
+    let seen = tokio::time::timeout(Duration::from_secs(90), known.wait_for(until))
         .await
         .unwrap()
         .unwrap()

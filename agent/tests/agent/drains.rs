@@ -1,6 +1,6 @@
 //! Drains with real processes and hooks.
 
-use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use drover_proto::v1::{Desired, DrainPolicy, DrainState};
 
@@ -78,11 +78,17 @@ async fn evicting_runs_the_checkpoint_then_ends_the_process_and_tells_how() {
     let agent = Inside::start(&fake, dir.path(), BOTH);
     let hook = dir.path().join("hooks.d/10-save");
     let script = format!(
-        "#!/bin/sh\necho \"$1 $DROVER_DRAIN_ID\" >> {}\n",
+        "#!/bin/sh\necho \"$1 $DROVER_DRAIN_ID\" >> {}",
         out.display()
     );
-    std::fs::write(&hook, script).unwrap();
-    std::fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
+    // Written by another process: a file that is open for writing here may be so in a child of another test as well,
+    // and what is open for writing cannot be run.
+    let written = Command::new("sh")
+        .args(["-c", r#"printf '%s\n' "$2" > "$1" && chmod 755 "$1""#, "sh"])
+        .args([hook.as_os_str(), script.as_ref()])
+        .status()
+        .unwrap();
+    assert!(written.success());
     fake.until("hello", |script| script.hellos.first().cloned())
         .await;
     let mut work = Work::start();

@@ -149,7 +149,7 @@ impl Fake {
                 changed.changed().await.unwrap();
             }
         };
-        match tokio::time::timeout(Duration::from_secs(30), wait).await {
+        match tokio::time::timeout(Duration::from_secs(90), wait).await {
             Ok(found) => found,
             Err(_) => panic!("not in time: {what}\n{:#?}", self.script()),
         }

@@ -190,7 +190,7 @@ pub fn busy(child: &Child) -> Observation {
 
 /// Looks until it is so; panics when that takes too long.
 pub async fn until(what: &str, mut ready: impl FnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(90);
     while !ready() {
         assert!(
             tokio::time::Instant::now() < deadline,

@@ -94,7 +94,7 @@ async fn an_instance_proves_itself_as_soon_as_its_metadata_can() {
     let agent = metadata.agent(&fake, &fake, dir.path());
     let mut asked = metadata.asked.clone();
     let twice = asked.wait_for(|asked| *asked >= 2);
-    tokio::time::timeout(Duration::from_secs(20), twice)
+    tokio::time::timeout(Duration::from_secs(90), twice)
         .await
         .expect("it asks again")
         .unwrap();

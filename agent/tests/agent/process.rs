@@ -105,7 +105,7 @@ async fn sigterm_ends_it_in_time_and_the_service_manager_is_told() {
     let socket_path = dir.path().join("notify");
     let socket = UnixDatagram::bind(&socket_path).unwrap();
     socket
-        .set_read_timeout(Some(Duration::from_secs(20)))
+        .set_read_timeout(Some(Duration::from_secs(90)))
         .unwrap();
     let heard = || {
         let mut buffer = [0; 256];
@@ -136,7 +136,7 @@ async fn ready_comes_without_a_coordinator() {
     let socket_path = dir.path().join("notify");
     let socket = UnixDatagram::bind(&socket_path).unwrap();
     socket
-        .set_read_timeout(Some(Duration::from_secs(20)))
+        .set_read_timeout(Some(Duration::from_secs(90)))
         .unwrap();
     let config = config(&fake, dir.path());
     let nobody = std::fs::read_to_string(&config)
