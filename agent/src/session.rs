@@ -1,36 +1,36 @@
 //! The agent's one stream to the coordinator: made, kept, made anew.
 //!
 //! `run` spawns [`Client::run`]. It joins identity, link, the pure machines and the outbox; what orders mean is
-//! `drain`'s, which it only hands them to.
+//! `drain`'s, which it only hands them to. Here are its life and its loop; what comes in is in `incoming`, what goes out
+//! in `outgoing`.
 
 pub mod backoff;
 pub mod convert;
+mod incoming;
 pub mod link;
 pub mod machine;
 pub mod mail;
 pub mod outbox;
+mod outgoing;
 pub mod repeat;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use drover_proto::v1::coordinator_message::Body as Incoming;
 use drover_proto::v1::{self, agent_message::Body as Outgoing};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
 
-use crate::clock::{self, BootMs};
+use crate::clock::BootMs;
 use crate::drain::{ToDrain, View};
 use crate::identity::enrol::CallError;
 use crate::identity::{IdentityError, Keeper};
 use crate::observation::Observation;
-use crate::order::OrderId;
 
 use convert::Names;
-use machine::{End, Heard, Retry, Session};
+use machine::{End, Retry, Session};
 use mail::Mail;
-use outbox::Parcel;
+use outgoing::{Reports, message};
 use repeat::{Loudness, Repeats};
 
 /// Between looks at the clock.
@@ -41,8 +41,6 @@ const RENEW_PAUSE_MS: u64 = 60_000;
 const FIRST_LOOK: Duration = Duration::from_millis(1_500);
 /// How long the coordinator may take to open the stream.
 const OPENING: Duration = Duration::from_secs(15);
-/// How long the last words may take when the agent stops.
-const FLUSH: Duration = Duration::from_secs(2);
 
 /// Everything the session needs of the rest of the agent.
 #[derive(Debug)]
@@ -225,194 +223,6 @@ impl Client {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "certificate not renewed");
         }
-    }
-
-    fn hello(&self) -> v1::Hello {
-        let view = self.view.borrow();
-        v1::Hello {
-            protocol: drover_proto::limits::PROTOCOL,
-            facts: Some(self.facts()),
-            highest_epoch: view.highest_epoch,
-            observed: view.in_force.as_ref().map(convert::order_to_wire),
-            now_unix_ms: clock::unix_ms(),
-            actual: Some(view.actual.into()),
-        }
-    }
-
-    fn pack(&self, parcel: Parcel, reports: &mut Reports) -> Outgoing {
-        match parcel {
-            Parcel::Notice(notice) => Outgoing::Notice(convert::notice(notice)),
-            Parcel::Status(status) => Outgoing::OrderStatus(convert::status(status)),
-            Parcel::Report => {
-                let seen = Arc::clone(&self.observations.borrow());
-                let actual = self.view.borrow().actual;
-                Outgoing::Report(reports.make(seen, &self.names, actual))
-            }
-        }
-    }
-
-    async fn take(
-        &mut self,
-        incoming: v1::CoordinatorMessage,
-        session: &mut Session,
-        reports: &mut Reports,
-    ) -> Result<(), End> {
-        let now = BootMs::now();
-        match incoming.body {
-            Some(Incoming::Welcome(welcome)) => {
-                session.heard(
-                    Heard::Welcome {
-                        protocol: welcome.protocol,
-                        heartbeat_ms: welcome.heartbeat_interval_ms,
-                        now_unix_ms: welcome.now_unix_ms,
-                    },
-                    now,
-                )?;
-                tracing::info!(
-                    node = self.identity.node_id(),
-                    epoch = welcome.epoch,
-                    store = welcome.store_id,
-                    "session open"
-                );
-                self.identity.heard_clock(welcome.now_unix_ms);
-                reports.full_ms = welcome.full_interval_ms.max(1_000);
-                if welcome.report_interval_ms != 0 {
-                    let wanted = Duration::from_millis(welcome.report_interval_ms);
-                    self.interval
-                        .send_replace(wanted.clamp(INTERVAL_MIN, INTERVAL_MAX));
-                }
-                self.mail.report();
-                self.tell(ToDrain::Epoch(welcome.epoch)).await
-            }
-            Some(Incoming::Order(order)) => {
-                let heard = Heard::Word {
-                    now_unix_ms: order.now_unix_ms,
-                };
-                let sent = session.heard(heard, now)?;
-                let id = OrderId {
-                    epoch: order.epoch,
-                    generation: order.generation,
-                };
-                let drain_id = order.drain.as_ref().map(|drain| drain.id.clone());
-                match convert::order(order) {
-                    Ok((order, coordinator_unix_ms)) => {
-                        let order = ToDrain::Order {
-                            order,
-                            coordinator_unix_ms,
-                            sent,
-                        };
-                        self.tell(order).await
-                    }
-                    Err(bad) => {
-                        let drain_id = drain_id.unwrap_or_default();
-                        let reason = bad.to_string();
-                        self.tell(ToDrain::Invalid {
-                            id,
-                            drain_id,
-                            reason,
-                        })
-                        .await
-                    }
-                }
-            }
-            Some(Incoming::Heartbeat(beat)) => {
-                let heard = Heard::Word {
-                    now_unix_ms: beat.now_unix_ms,
-                };
-                let sent = session.heard(heard, now)?;
-                let id = OrderId {
-                    epoch: beat.epoch,
-                    generation: beat.generation,
-                };
-                self.tell(ToDrain::Word { id, sent }).await
-            }
-            Some(Incoming::Ack(ack)) => {
-                session.heard(Heard::Other, now)?;
-                self.mail.acknowledged(ack.seq);
-                Ok(())
-            }
-            // A message of a later release.
-            None => session.heard(Heard::Other, now).map(|_| ()),
-        }
-    }
-
-    async fn tell(&self, message: ToDrain) -> Result<(), End> {
-        self.drain
-            .send(message)
-            .await
-            .map_err(|_| End::Closed("the agent is ending".into()))
-    }
-
-    /// Sends what waits and gives the coordinator a moment to take it.
-    async fn flush(
-        &self,
-        out: &mpsc::Sender<v1::AgentMessage>,
-        inbound: &mut Streaming<v1::CoordinatorMessage>,
-        mut seq: u64,
-        reports: &mut Reports,
-    ) {
-        let sending = async {
-            while let Some(parcel) = self.mail.next(seq + 1) {
-                seq += 1;
-                let parcel = message(seq, self.pack(parcel, reports));
-                if out.send(parcel).await.is_err() {
-                    return;
-                }
-            }
-            while !self.mail.is_settled() {
-                match inbound.message().await {
-                    Ok(Some(v1::CoordinatorMessage {
-                        body: Some(Incoming::Ack(ack)),
-                    })) => self.mail.acknowledged(ack.seq),
-                    Ok(Some(_)) => {}
-                    Ok(None) | Err(_) => return,
-                }
-            }
-        };
-        if tokio::time::timeout(FLUSH, sending).await.is_err() {
-            tracing::warn!(
-                "not everything was taken by the coordinator; it is kept for the next start"
-            );
-        }
-    }
-}
-
-/// Rates that the coordinator may ask for.
-const INTERVAL_MIN: Duration = Duration::from_millis(200);
-/// See [`INTERVAL_MIN`].
-const INTERVAL_MAX: Duration = Duration::from_secs(3_600);
-
-/// What the coordinator was told last in this session.
-#[derive(Debug, Default)]
-struct Reports {
-    last: Option<Arc<Observation>>,
-    full_at: Option<BootMs>,
-    full_ms: u64,
-}
-
-impl Reports {
-    fn make(
-        &mut self,
-        seen: Arc<Observation>,
-        names: &Names,
-        actual: convert::Actual,
-    ) -> v1::Report {
-        let now = BootMs::now();
-        let full = self.full_at.is_none_or(|at| now.since(at) >= self.full_ms);
-        if full {
-            self.full_at = Some(now);
-            self.last = None;
-        }
-        let report = convert::report(&seen, self.last.as_deref(), names, actual);
-        self.last = Some(seen);
-        report
-    }
-}
-
-fn message(seq: u64, body: Outgoing) -> v1::AgentMessage {
-    v1::AgentMessage {
-        seq,
-        body: Some(body),
     }
 }
 
