@@ -4,7 +4,8 @@ use rand::Rng;
 use tokio::time::Instant;
 
 use super::link::{Parted, how};
-use super::{PART, Parent, hung};
+use super::rounds::hung;
+use super::{PART, Parent};
 use crate::collector::ReleaseError;
 use crate::probe::op::Op;
 use crate::probe::protocol::InitFailureKind;
