@@ -1,18 +1,18 @@
 //! From the keys of a config file to the agent's structs, with what each key may say.
 //!
-//! Called by `config`. Reads the token file that is named; everything else it needs is in the text.
+//! Called by `config`. Reads the token file that is named; everything else it needs is in the text. How the node joins
+//! and drains is in files of their own.
+
+mod drain;
+pub(super) mod join;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::reader::{At, Reader, Section};
-use super::{
-    Address, Config, Drain, ExecutorKind, Gpu, Hooks, Join, Log, LogFormat, Metadata, Notices,
-    OnSpot, ProcessMatcher,
-};
-use crate::identity::token::{CaHash, JoinToken};
+use super::reader::{Reader, Section};
+use super::{Config, Gpu, Hooks, Join, Log, LogFormat, Metadata, Notices, OnSpot};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -22,15 +22,15 @@ pub(super) fn build(
     table: &toml::Spanned<toml::de::DeTable<'_>>,
 ) -> Option<Config> {
     let root = Section::root(reader, table.get_ref());
-    let coordinator = coordinator(&root);
+    let coordinator = join::coordinator(&root);
     let server_name = root
         .text("server_name", "leave it out")
         .map_or(drover_proto::limits::COORDINATOR_NAME.to_owned(), |at| {
             at.value
         });
-    let token = join_token(&root);
+    let token = join::join_token(&root);
     let section = root.section("join");
-    let join = join(&root, &section, token);
+    let join = join::join(&root, &section, token);
     section.finish();
     let state_dir = path_or(&root, "state_dir", "/var/lib/drover-agent");
     let hostname = root.text("hostname", "write a host name or leave it out");
@@ -82,7 +82,7 @@ pub(super) fn build(
     section.finish();
 
     let section = root.section("drain");
-    let drain = drain(&section);
+    let drain = drain::drain(&section);
     section.finish();
 
     let section = root.section("hooks");
@@ -151,127 +151,6 @@ fn is_filter(text: &str) -> bool {
     }) && text.parse::<Targets>().is_ok()
 }
 
-fn coordinator(root: &Section<'_>) -> Option<Address> {
-    let fix = "write coordinator = \"https://HOST:7443\"";
-    let before = root.offset();
-    let Some(at) = root.text("coordinator", fix) else {
-        root.report(before, "coordinator", "is required", fix);
-        return None;
-    };
-    let found = address(&at.value);
-    if found.is_none() {
-        root.report(
-            at.offset,
-            "coordinator",
-            "is no https:// address with a port",
-            fix,
-        );
-    }
-    found
-}
-
-/// "https://HOST:PORT", nothing behind it but one slash.
-pub(super) fn address(text: &str) -> Option<Address> {
-    let rest = text.strip_prefix("https://")?;
-    let rest = rest.strip_suffix('/').unwrap_or(rest);
-    let (host, port) = rest.rsplit_once(':')?;
-    let port: u16 = port.parse().ok().filter(|port| *port != 0)?;
-    let host = match host.strip_prefix('[') {
-        Some(inner) => inner.strip_suffix(']')?,
-        None if host.contains(':') => return None,
-        None => host,
-    };
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:%".contains(c);
-    (!host.is_empty() && host.chars().all(plain)).then(|| Address {
-        host: host.to_owned(),
-        port,
-    })
-}
-
-fn join_token(root: &Section<'_>) -> Option<JoinToken> {
-    let fix = "paste the text that `drover tokens create` printed";
-    let inline = root.text("join_token", fix);
-    let file = root.text(
-        "join_token_file",
-        "write the path of the file with the token",
-    );
-    let (key, at, text) = match (inline, file) {
-        (Some(_), Some(file)) => {
-            let message = "stands beside join_token";
-            root.report(
-                file.offset,
-                "join_token_file",
-                message,
-                "keep one of the two",
-            );
-            return None;
-        }
-        (Some(inline), None) => ("join_token", inline.offset, inline.value),
-        (None, Some(At { value, offset })) => match std::fs::read_to_string(&value) {
-            Ok(text) => ("join_token_file", offset, text),
-            Err(error) => {
-                // An enrolled node lives on without it: the file may have been taken away.
-                if error.kind() != std::io::ErrorKind::NotFound {
-                    let message = format!("cannot be read ({error})");
-                    root.report(offset, "join_token_file", &message, "make it readable");
-                }
-                return None;
-            }
-        },
-        (None, None) => return None,
-    };
-    match text.parse() {
-        Ok(token) => Some(token),
-        Err(error) => {
-            root.report(at, key, &error.to_string(), fix);
-            None
-        }
-    }
-}
-
-/// `[join]`, beside the keys of a token.
-fn join(root: &Section<'_>, section: &Section<'_>, token: Option<JoinToken>) -> Join {
-    let by_instance = choice(
-        section,
-        "method",
-        &[("token", false), ("instance-identity", true)],
-        false,
-    );
-    let fix = "write the CA's SHA-256 as 64 hex digits: `drover serve` logs it, and every join token ends in it";
-    let ca = section.text("ca_sha256", fix);
-    let hash = ca.as_ref().map(|at| {
-        let mut bytes = [0; 32];
-        let read = hex::decode_to_slice(at.value.trim(), &mut bytes);
-        if read.is_err() {
-            section.report(at.offset, "ca_sha256", "is not 64 hex digits", fix);
-        }
-        CaHash(bytes)
-    });
-    match (by_instance, hash) {
-        (false, None) => token.map_or(Join::Nothing, Join::Token),
-        (false, Some(_)) => {
-            let at = ca.map_or(section.offset(), |at| at.offset);
-            let message =
-                "stands without method = \"instance-identity\": a join token carries its own";
-            section.report(at, "ca_sha256", message, "leave it out");
-            Join::Nothing
-        }
-        (true, None) => {
-            section.report(section.offset(), "ca_sha256", "is required", fix);
-            Join::Nothing
-        }
-        (true, Some(ca)) => {
-            for key in ["join_token", "join_token_file"] {
-                if root.has(key) {
-                    let message = format!("stands beside {key}");
-                    section.report(section.offset(), "method", &message, "keep one of the two");
-                }
-            }
-            Join::InstanceIdentity { ca }
-        }
-    }
-}
-
 fn metadata(section: &Section<'_>) -> Metadata {
     let fix = "write \"auto\", \"off\" or \"http://HOST:PORT\"";
     let Some(at) = section.text("endpoint", fix) else {
@@ -285,62 +164,6 @@ fn metadata(section: &Section<'_>) -> Metadata {
             section.report(at.offset, "endpoint", "is no endpoint", fix);
             Metadata::Off
         }
-    }
-}
-
-fn drain(section: &Section<'_>) -> Drain {
-    let fix = "write executors = [\"processes\", \"hooks\"]";
-    let mut executors = Vec::new();
-    let named = section.texts("executors", fix);
-    for at in named.iter().flatten() {
-        let kind = match at.value.as_str() {
-            "processes" => ExecutorKind::Processes,
-            "hooks" => ExecutorKind::Hooks,
-            other => {
-                let message = format!("names an unknown executor {other:?}");
-                section.report(at.offset, "executors", &message, "known: processes, hooks");
-                continue;
-            }
-        };
-        if executors.contains(&kind) {
-            let message = format!("names {} twice", at.value);
-            section.report(at.offset, "executors", &message, "name it once");
-        } else {
-            executors.push(kind);
-        }
-    }
-    if named.is_none() {
-        executors.push(ExecutorKind::Processes);
-    }
-    let processes = section
-        .sections("process")
-        .into_iter()
-        .map(|matcher| {
-            let fix = "write a text to match";
-            let found = ProcessMatcher {
-                name: matcher.text("name", fix).map(|at| at.value),
-                command: matcher.text("command", fix).map(|at| at.value),
-                user: matcher.text("user", fix).map(|at| at.value),
-            };
-            if found == ProcessMatcher::default() {
-                let fix = "set name, command or user";
-                matcher.report(
-                    matcher.offset(),
-                    "name",
-                    "is missing: it would match nothing",
-                    fix,
-                );
-            }
-            matcher.finish();
-            found
-        })
-        .collect();
-    Drain {
-        executors,
-        processes,
-        word_limit: section
-            .duration("word_limit", MS(100)..=MS(60_000), "60s")
-            .unwrap_or(MS(60_000)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the config file.
 
-use super::build::address;
+use super::build::join::address;
 use super::*;
 
 fn problems(text: &str) -> Vec<(usize, String, String)> {
