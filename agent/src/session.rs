@@ -30,7 +30,7 @@ use crate::observation::Observation;
 use convert::Names;
 use machine::{End, Retry, Session};
 use mail::Mail;
-use outgoing::{Reports, message};
+use outgoing::{Reports, message, ready};
 use repeat::{Loudness, Repeats};
 
 /// Between looks at the clock.
@@ -224,20 +224,6 @@ impl Client {
             tracing::warn!(error, "certificate not renewed");
         }
     }
-}
-
-/// Room in the stream and something to put there, once the session is open.
-async fn ready<'a>(
-    out: &'a mpsc::Sender<v1::AgentMessage>,
-    mail: &Mail,
-    open: bool,
-) -> Result<mpsc::Permit<'a, v1::AgentMessage>, mpsc::error::SendError<()>> {
-    if !open {
-        std::future::pending::<()>().await;
-    }
-    let permit = out.reserve().await?;
-    mail.waiting().await;
-    Ok(permit)
 }
 
 fn ended(status: &tonic::Status) -> End {

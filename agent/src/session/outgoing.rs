@@ -15,6 +15,7 @@ use crate::observation::Observation;
 
 use super::Client;
 use super::convert::{self, Names};
+use super::mail::Mail;
 use super::outbox::Parcel;
 
 /// How long the last words may take when the agent stops.
@@ -112,4 +113,18 @@ pub(super) fn message(seq: u64, body: Outgoing) -> v1::AgentMessage {
         seq,
         body: Some(body),
     }
+}
+
+/// Room in the stream and something to put there, once the session is open.
+pub(super) async fn ready<'a>(
+    out: &'a mpsc::Sender<v1::AgentMessage>,
+    mail: &Mail,
+    open: bool,
+) -> Result<mpsc::Permit<'a, v1::AgentMessage>, mpsc::error::SendError<()>> {
+    if !open {
+        std::future::pending::<()>().await;
+    }
+    let permit = out.reserve().await?;
+    mail.waiting().await;
+    Ok(permit)
 }
