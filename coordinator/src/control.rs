@@ -32,6 +32,7 @@ pub mod ledger;
 mod notices;
 pub mod observe;
 pub mod orders;
+pub mod pace;
 pub mod plans;
 mod publish;
 mod replace;
@@ -39,6 +40,7 @@ mod requests;
 pub mod run;
 mod seen;
 pub mod settings;
+pub mod tally;
 #[cfg(test)]
 mod testing;
 pub mod tx;

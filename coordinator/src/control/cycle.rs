@@ -13,6 +13,7 @@ use super::launches::Answer;
 use super::learning::Learning;
 use super::ledger::Ledger;
 use super::observe::Pools;
+use super::pace::Pace;
 use super::plans::PlanFiles;
 use super::seen::Seen;
 use super::tx::Tx;
@@ -84,6 +85,7 @@ pub struct Control {
     /// As the last cycle left it.
     pub(super) last_ledger: Ledger,
     pub(super) planning: Planning,
+    pub(super) pace: Arc<Pace>,
     pub(super) learning: Learning,
     /// What clouds tell by themselves.
     pub(super) notices: Option<Arc<dyn NoticeSource>>,
@@ -150,6 +152,7 @@ impl Control {
             chance: Arc::default(),
             last_ledger: Ledger::default(),
             planning: Planning::default(),
+            pace: Arc::default(),
             learning: Learning::default(),
             notices: None,
         }
@@ -168,6 +171,12 @@ impl Control {
     #[must_use]
     pub const fn planning(&self) -> Planning {
         self.planning
+    }
+
+    /// How long cycles and plans took, and how many cycles failed.
+    #[must_use]
+    pub fn pace(&self) -> Arc<Pace> {
+        self.pace.clone()
     }
 
     /// Calls to the outside that were begun and have not been taken, as text.
@@ -201,7 +210,9 @@ impl Control {
         let (input, members) = self.input(&mut round).await;
         let began = Instant::now();
         let planned = planner::plan(&input);
-        self.planning.took += began.elapsed();
+        let took = began.elapsed();
+        self.planning.took += took;
+        self.pace.planned(took);
         self.planning.plans += 1;
         self.note_holds(&input, &planned, &members, round.now);
         self.keep_holds().await?;

@@ -4,6 +4,7 @@
 //! the bounded tail of events, and tells followers what was committed. Must not decide anything.
 
 use super::events::Happening;
+use super::tally::{Counts, Tally};
 use crate::ports::clock::Clock;
 use crate::ports::store::{
     COMMIT_OPS, CommitError, Guard, Op, ReadError, Revision, Store, VALUE_BYTES,
@@ -128,6 +129,7 @@ pub struct Journal {
     clock: Arc<dyn Clock>,
     tail: Mutex<Tail>,
     followers: broadcast::Sender<Arc<EventRecord>>,
+    tally: Tally,
 }
 
 impl Journal {
@@ -155,7 +157,14 @@ impl Journal {
                 events,
             }),
             followers: broadcast::channel(FOLLOW).0,
+            tally: Tally::default(),
         })
+    }
+
+    /// What was committed since the start, in numbers.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.tally.counts()
     }
 
     /// The store behind it, for reading.
@@ -213,10 +222,13 @@ impl Journal {
             );
             return Err(CommitError::TooLarge(text));
         }
-        let revision = self
+        let ended = self
             .store
             .commit(self.store.fence(), &change.guards, &ops)
-            .await?;
+            .await;
+        self.tally.ended(&ended);
+        let revision = ended?;
+        self.tally.happened(&change.events);
         tail.next_event += u64::try_from(fresh.len()).unwrap_or(0);
         tail.next_audit += audits;
         for event in fresh {

@@ -38,7 +38,13 @@ pub async fn run(
         }
         agents.borrow_and_update();
         wishes.borrow_and_update();
-        let wait = match control.cycle().await {
+        let began = Instant::now();
+        let ended = control.cycle().await;
+        match &ended {
+            Ok(_) => control.pace.cycled(began.elapsed()),
+            Err(_) => control.pace.failed(),
+        }
+        let wait = match ended {
             Ok(true) if row < IN_A_ROW => {
                 row += 1;
                 AT_ONCE

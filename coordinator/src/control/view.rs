@@ -1,6 +1,6 @@
 //! The fleet as it is shown: one immutable snapshot per cycle behind a watch channel.
 //!
-//! Made by the cycle; read by `serve` (admin service, later dashboard and metrics), by commands and by `explain`. Plain
+//! Made by the cycle; read by `serve` (admin service, metrics, later the dashboard), by commands and by `explain`. Plain
 //! data that nothing decides on.
 
 use crate::ports::actuate::PoolReading;

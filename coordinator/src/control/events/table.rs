@@ -18,6 +18,19 @@ enum Subject<'a> {
     Plan(&'a str),
 }
 
+impl Subject<'_> {
+    /// node, pool, request, plan, fleet.
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Node(_) => "node",
+            Self::Pool(_) | Self::Offering(_) | Self::Scope(Some(_)) => "pool",
+            Self::Request(_) => "request",
+            Self::Scope(None) | Self::Fleet(_) => "fleet",
+            Self::Plan(_) => "plan",
+        }
+    }
+}
+
 /// One line of the log of events, but for its number and time.
 pub(in crate::control) struct Told {
     /// node, pool, request, plan, fleet.
@@ -32,15 +45,14 @@ impl Happening {
     /// As it is written.
     pub(in crate::control) fn tell(&self) -> Told {
         let (subject, what, severity) = self.place();
-        let (kind, subject) = match subject {
-            Subject::Node(id) => ("node", id.0.clone()),
-            Subject::Pool(id) => ("pool", id.0.clone()),
-            Subject::Offering(id) => ("pool", id.0.clone()),
-            Subject::Request(id) => ("request", id.0.clone()),
-            Subject::Scope(Some(id)) => ("pool", id.0.clone()),
-            Subject::Scope(None) => ("fleet", String::new()),
-            Subject::Fleet(part) => ("fleet", part.to_owned()),
-            Subject::Plan(invariant) => ("plan", invariant.to_owned()),
+        let kind = subject.kind();
+        let subject = match subject {
+            Subject::Node(id) => id.0.clone(),
+            Subject::Pool(id) | Subject::Scope(Some(id)) => id.0.clone(),
+            Subject::Offering(id) => id.0.clone(),
+            Subject::Request(id) => id.0.clone(),
+            Subject::Scope(None) => String::new(),
+            Subject::Fleet(part) | Subject::Plan(part) => part.to_owned(),
         };
         Told {
             kind,
@@ -49,6 +61,12 @@ impl Happening {
             message: self.text(),
             severity,
         }
+    }
+
+    /// The kind of thing that it is about, its word, and how serious it is.
+    pub(in crate::control) fn mark(&self) -> (&'static str, &'static str, Severity) {
+        let (subject, what, severity) = self.place();
+        (subject.kind(), what, severity)
     }
 
     fn place(&self) -> (Subject<'_>, &'static str, Severity) {
