@@ -73,6 +73,12 @@ impl Config {
         if self.pools.is_empty() && self.aws.discover.is_empty() {
             warnings.push("no pools: nothing will ever grow; write a [[pool]]".to_owned());
         }
+        if let Some(http) = self.server.http.filter(|at| !at.ip().is_loopback()) {
+            warnings.push(format!(
+                "server.http = \"{http}\" is no loopback address: whoever reaches it reads names of pools, prices and counts \
+                 without TLS and without a certificate; let only the monitoring reach it"
+            ));
+        }
         warnings
     }
 }
@@ -82,6 +88,8 @@ impl Config {
 pub struct Server {
     /// Address of the one gRPC port; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Address of the plain HTTP listener for metrics and health; port 0 takes a free one, absent: there is none.
+    pub http: Option<SocketAddr>,
     /// Names and addresses in the server certificate beside coordinator.drover.internal.
     pub names: Vec<String>,
     /// CA key, store, plans.
@@ -242,19 +250,39 @@ pub(crate) fn millis(span: Duration) -> Millis {
 }
 
 fn server(section: &Section<'_>) -> Server {
-    let listen = section.parsed("listen", "0.0.0.0:7443", |text| {
+    let address = |text: &str| -> Result<SocketAddr, String> {
         text.parse()
             .map_err(|_| format!("{text:?} is no address with a port"))
-    });
+    };
+    let listen = section.parsed("listen", "0.0.0.0:7443", address);
+    let http = section.parsed("http", "127.0.0.1:9464", address);
+    let listen = listen.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 7443)));
+    if http.is_some_and(|http| collide(http, listen)) {
+        section.report(
+            section.offset(),
+            "http",
+            "has the port of listen, which speaks gRPC over TLS and nothing else",
+            "write http = \"127.0.0.1:9464\"",
+        );
+    }
     let names = section.texts("names", "write names = [\"localhost\"]");
     let found = Server {
-        listen: listen.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 7443))),
+        listen,
+        http,
         names: names.into_iter().flatten().map(|at| at.value).collect(),
         state_dir: absolute(section, "state_dir").unwrap_or_else(|| "/var/lib/drover".into()),
         context_dir: absolute(section, "context_dir"),
     };
     section.finish();
     found
+}
+
+/// Both cannot be had on one host.
+fn collide(one: SocketAddr, other: SocketAddr) -> bool {
+    let (a, b) = (one.ip(), other.ip());
+    one.port() != 0
+        && one.port() == other.port()
+        && (a == b || a.is_unspecified() || b.is_unspecified())
 }
 
 fn control(section: &Section<'_>, pools: &BTreeSet<PoolId>) -> Control {

@@ -1,11 +1,13 @@
-//! Layer 5: the one gRPC port, both services behind one gate. Called by `app`. Thin: what nodes say goes to the link,
-//! what people want goes to `control::commands`, what is shown comes from `control::view`.
+//! Layer 5: the one gRPC port, both services behind one gate; in `http` the listener for monitoring. Called by `app`.
+//! Thin: what nodes say goes to the link, what people want goes to `control::commands`, what is shown comes from
+//! `control::view`.
 
 pub mod admin;
 pub mod agents;
 pub mod auth;
 pub mod convert;
 pub mod first_admin;
+pub mod http;
 pub mod identities;
 pub mod tls;
 pub mod tokens;

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::{programs, wait};
 use serde_json::Value;
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -59,6 +59,15 @@ impl Coordinator {
             dir = self.dir.display(),
         );
         fs::write(self.config(), text).expect("the config can be written");
+    }
+
+    /// From its next start on, until it is configured anew, it serves metrics there.
+    pub fn monitored(&self) -> SocketAddr {
+        let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let text = fs::read_to_string(self.config()).expect("it is configured");
+        let text = text.replacen("[server]\n", &format!("[server]\nhttp = \"{at}\"\n"), 1);
+        fs::write(self.config(), text).expect("the config can be written");
+        at
     }
 
     /// Starts it with these variables added (fail points) and waits for its first answer.

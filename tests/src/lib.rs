@@ -6,6 +6,7 @@ pub mod aws_proxy;
 pub mod clock;
 pub mod cloud;
 pub mod coordinator;
+pub mod exposition;
 pub mod host;
 pub mod identity_document;
 pub mod imds;

@@ -6,6 +6,7 @@ mod aws;
 mod discovery;
 mod home;
 mod lead;
+mod monitoring;
 mod reload;
 mod surveyor;
 
@@ -32,12 +33,14 @@ use crate::serve::admin::Admin;
 use crate::serve::agents::{Agents, Intervals, Parts};
 use crate::serve::auth::Gate;
 use crate::serve::first_admin::{self, FirstAdmin};
+use crate::serve::http::Sources;
 use crate::serve::identities::IdentityDesk;
 use crate::serve::tokens::TokenDesk;
 use admission::PoolAdmission;
 use anyhow::{Context as _, Result};
 use discovery::Discovered;
 use drover_core::model::{Millis, PoolKind};
+use monitoring::Monitoring;
 use reload::Reload;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -171,9 +174,11 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
         .await
         .with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
+    let monitoring = Monitoring::open(&config).await?;
     let state_dir = config.server.state_dir.clone();
     private::directory(&state_dir)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let started = clock.wall();
     let file = state_dir.join(FILE_NAME);
     let opened = file.clone();
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await??;
@@ -212,6 +217,14 @@ async fn coordinate(config: Config, path: &Path) -> Result<()> {
     let tokens = TokenDesk::new(base.journal.clone(), base.ca.clone(), base.clock.clone());
     let agents = base.agents(control.settings(), control.views());
     let calls = kept.calls();
+    monitoring.show(Sources {
+        views: control.views(),
+        journal: base.journal.clone(),
+        pace: control.pace(),
+        calls: calls.clone(),
+        clock: base.clock.clone(),
+        started,
+    });
     let survey = surveyor::surveyor(&base.config, &*base.store, &kept)?;
     let reload = Reload {
         path: path.to_owned(),

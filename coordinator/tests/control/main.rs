@@ -8,6 +8,7 @@ mod crash;
 mod dead;
 mod grow;
 mod hooks;
+mod metrics;
 mod moving;
 mod notices;
 mod policy;

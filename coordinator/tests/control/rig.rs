@@ -14,6 +14,7 @@ use drover::ports::actuate::{
     ActuateError, Actuator, Dead, Instance, InstanceState, LaunchOrder, LaunchOutcome, NOT_ASKED,
     PoolReading, ProviderFailure, Way,
 };
+use drover::ports::calls::CallCounts;
 use drover::ports::clock::Clock;
 use drover::ports::hooks::Hook;
 use drover::ports::link::{AgentLink, AgentNotice, AgentView};
@@ -22,6 +23,7 @@ use drover::ports::store::{CommitError, Entry, Fence, Guard, Op, ReadError, Revi
 use drover::records::{
     DesiredState, DrainPolicy, EventRecord, NodeRecord, OrderRecord, RequestSpec, keys,
 };
+use drover::serve::http::Sources;
 use drover_core::model::{
     Bytes, FailureKind, InstanceId, Locality, Market, MicroUsd, MilliCpu, Millis, NodeId, Offering,
     OfferingId, PoolId, PoolKind, Resources, Steering, Stop, UnixMs,
@@ -804,6 +806,19 @@ impl Rig {
             self.clock.advance(Millis(step));
             self.cycle().await;
             left -= step;
+        }
+    }
+
+    /// What monitoring is shown.
+    pub fn sources(&self, calls: Arc<dyn CallCounts>) -> Sources {
+        let control = self.control.as_ref().expect("runs");
+        Sources {
+            views: control.views(),
+            journal: self.commands.journal().clone(),
+            pace: control.pace(),
+            calls,
+            clock: self.clock.clone(),
+            started: START,
         }
     }
 

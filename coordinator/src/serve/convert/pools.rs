@@ -97,7 +97,9 @@ fn launch(record: &LaunchRecord) -> v1::Launch {
     }
 }
 
-const fn kind_word(kind: PoolKind) -> &'static str {
+/// The word of a kind of pool.
+#[must_use]
+pub const fn kind_word(kind: PoolKind) -> &'static str {
     match kind {
         PoolKind::Asg => "asg",
         PoolKind::Static => "static",
