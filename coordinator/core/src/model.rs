@@ -17,7 +17,8 @@ pub use anticipate::{Anticipate, Hold};
 pub use away::Away;
 pub use demand::{Class, Constraints, Gang, Locality, Source};
 pub use ids::{
-    DrainId, HoldId, InstanceId, LaunchId, NodeId, OfferingId, PoolId, RequestName, SiteId, TokenId,
+    DrainId, HoldId, InstanceId, LaunchId, NodeId, OfferingId, PoolId, RequestName, ReservationId,
+    SiteId, TokenId,
 };
 pub use input::{Budget, Headroom, LaunchInFlight, MemoryEntry, PLAN_VERSION, PlanInput, Policy};
 pub use learnt::{Asked, AskedKind, Demanded, Learnt, Lives, Span};
@@ -27,7 +28,8 @@ pub use plan::{
     Target,
 };
 pub use pool::{
-    Disruption, FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, Steering, Stop,
+    Disruption, FailureKind, Market, Mode, Offering, PoolInput, PoolKind, Quota, ReservedRoom,
+    Steering, Stop,
 };
 pub use quantities::{Bytes, MicroUsd, MilliCpu, Millis, Resources, UnixMs};
 pub use reason::Reason;

@@ -27,6 +27,7 @@ mod packing;
 mod patience;
 mod redact;
 mod report;
+mod reserved;
 mod shrink;
 mod size;
 mod state;

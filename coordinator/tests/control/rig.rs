@@ -316,6 +316,7 @@ impl Actuator for CloudPort {
                     gpu_model: "Tesla K80".to_owned(),
                     boot: Millis::seconds(60),
                     available: None,
+                    reservations: Vec::new(),
                 }],
                 steering: Steering::Zone,
                 provider_min: script.least,

@@ -112,6 +112,7 @@ pub(crate) fn offering(
         gpu_model: gpu_model.to_owned(),
         boot: Millis::minutes(4),
         available: None,
+        reservations: Vec::new(),
     }
 }
 

@@ -53,6 +53,10 @@ text_id!(
     OfferingId
 );
 text_id!(
+    /// A capacity reservation or capacity block, as its provider names it.
+    ReservationId
+);
+text_id!(
     /// A cloud instance or a static host, as its provider names it.
     InstanceId
 );

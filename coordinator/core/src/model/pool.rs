@@ -1,7 +1,7 @@
 //! Pools and offerings as the planner sees them.
 
 use super::anticipate::Anticipate;
-use super::ids::{OfferingId, PoolId, SiteId};
+use super::ids::{OfferingId, PoolId, ReservationId, SiteId};
 use super::quantities::{MicroUsd, Millis, Resources, UnixMs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,6 +84,21 @@ pub struct Offering {
     /// Most that can still be had (static hosts that are off); absent: only the pool's maximum limits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available: Option<u32>,
+    /// Reservations that its new nodes come out of, one node of one of them each; offerings of other pools may name the
+    /// same. Empty: it comes out of none, and only `available` limits it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<ReservedRoom>,
+}
+
+/// A reservation and its room, as an offering states it. Where several offerings name one reservation, the least room
+/// that any of them states is what they share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReservedRoom {
+    /// Which.
+    pub reservation: ReservationId,
+    /// Nodes that it still takes.
+    pub nodes: u32,
 }
 
 /// The most nodes of a pool that may be from draining to leaving at once.

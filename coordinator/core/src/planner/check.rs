@@ -11,6 +11,7 @@ mod facts;
 mod gaps;
 mod near;
 mod removals;
+mod reserved;
 mod runs;
 mod standing;
 mod taken;
@@ -66,6 +67,7 @@ pub fn violations(input: &PlanInput, planned: &Planned) -> Vec<Violation> {
     let mut found = runs::check(&facts);
     found.extend(actions::check(&facts));
     found.extend(budgets::check(&facts));
+    found.extend(reserved::check(&facts));
     found.extend(gaps::report(input, planned));
     found
 }

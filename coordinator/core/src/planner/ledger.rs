@@ -1,8 +1,9 @@
-//! The ledger of every limit: pool maximum, ration, fleet budget, nodes of one plan. Grow, gangs and targets take from one
+//! The ledger of every limit: pool maximum, ration, room of reservations, fleet budget, nodes of one plan. Grow, gangs and targets take from one
 //! ledger, so that no two of them spend the same. **Invariant:** I3, never more than a limit; what runs and comes is off
 //! the ledger before anything is planned.
 
 use super::offers::{MAX_NODES, Offer};
+use super::reserved::Reserved;
 use super::state::Work;
 use super::supply::{At, Tier, is_present};
 use crate::model::{OfferingId, PoolInput};
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 pub(super) struct Ledger {
     pub offer: Vec<u32>,
     pub pool: Vec<u32>,
+    pub reserved: Reserved,
     pub cost: Option<u64>,
     pub gpus: Option<u64>,
     pub nodes: u32,
@@ -29,6 +31,9 @@ impl Ledger {
             return 0;
         }
         let mut most = self.offer[offer].min(self.pool[o.pool]).min(self.nodes);
+        if let Some(room) = self.reserved.room(&o.reserved) {
+            most = most.min(room);
+        }
         let mut bound = |left: Option<u64>, each: u64| {
             if let Some(times) = left.and_then(|l| l.checked_div(each)) {
                 most = most.min(u32::try_from(times).unwrap_or(u32::MAX));
@@ -44,6 +49,10 @@ impl Ledger {
         let o = &offers[offer];
         self.offer[offer] = self.offer[offer].saturating_sub(nodes);
         self.pool[o.pool] = self.pool[o.pool].saturating_sub(nodes);
+        // What is only thought of takes nothing from those who may ask.
+        if !o.would {
+            self.reserved.take(offer, &o.reserved, nodes);
+        }
         self.nodes = self.nodes.saturating_sub(nodes);
         let n = u64::from(nodes);
         let gpus = o.alloc.as_ref().map_or(0, |a| u64::from(a.gpus));
@@ -58,6 +67,9 @@ impl Ledger {
         let o = &offers[offer];
         self.offer[offer] = self.offer[offer].saturating_add(nodes);
         self.pool[o.pool] = self.pool[o.pool].saturating_add(nodes);
+        if !o.would {
+            self.reserved.give_back(offer, &o.reserved, nodes);
+        }
         self.nodes = self.nodes.saturating_add(nodes);
         let n = u64::from(nodes);
         let gpus = o.alloc.as_ref().map_or(0, |a| u64::from(a.gpus));
@@ -69,7 +81,7 @@ impl Ledger {
 }
 
 /// The limits less what runs and comes.
-pub(super) fn ledger(work: &Work<'_>) -> Ledger {
+pub(super) fn ledger(work: &Work<'_>, reserved: Reserved) -> Ledger {
     let (cost, gpus) = spent(work);
     let policy = &work.input.policy;
     Ledger {
@@ -81,6 +93,7 @@ pub(super) fn ledger(work: &Work<'_>) -> Ledger {
             .zip(&work.counts)
             .map(|(pool, count)| pool.max.saturating_sub(count.present))
             .collect(),
+        reserved,
         cost: policy.max_cost.map(|max| max.0.saturating_sub(cost)),
         gpus: policy
             .max_gpus

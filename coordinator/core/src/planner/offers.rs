@@ -2,6 +2,7 @@
 //! per run by `state`; changes nothing.
 
 use super::matching::{Keys, Place};
+use super::reserved::{self, Reserved};
 use super::size::Size;
 use super::state::{Work, intern};
 use super::supply::growth_stop;
@@ -37,6 +38,8 @@ pub(super) struct Offer<'a> {
     pub closed: Option<Reason>,
     /// Most that memory and stock allow.
     pub most: u32,
+    /// Reservations that its nodes come out of, by number; none: out of none.
+    pub reserved: Vec<usize>,
     pub boot: u64,
 }
 
@@ -55,12 +58,12 @@ impl Offer<'_> {
     }
 }
 
-/// All offers of all pools, in the input's order.
+/// All offers of all pools, in the input's order, and the reservations that they come out of.
 pub(super) fn collect<'a>(
     work: &Work<'a>,
     keys: &Keys<'a>,
     kind_index: &mut BTreeMap<Place<'a>, usize>,
-) -> Vec<Offer<'a>> {
+) -> (Vec<Offer<'a>>, Reserved) {
     let mut memory: BTreeMap<&OfferingId, &MemoryEntry> = BTreeMap::new();
     for entry in &work.input.memory {
         memory.entry(&entry.offering).or_insert(entry);
@@ -73,6 +76,7 @@ pub(super) fn collect<'a>(
         }
     }
     let mut offers = Vec::new();
+    let mut reserved = reserved::Index::default();
     for (&id, &p) in &work.pool_index {
         let pool = &work.input.pools[p];
         debug_assert_eq!(*id, pool.id);
@@ -116,6 +120,7 @@ pub(super) fn collect<'a>(
                 probe: None,
                 closed: None,
                 most: offering.available.unwrap_or(u32::MAX),
+                reserved: reserved.add(&offering.reservations),
                 boot: offering.boot.0,
             };
             limit(
@@ -128,7 +133,7 @@ pub(super) fn collect<'a>(
             offers.push(offer);
         }
     }
-    offers
+    (offers, reserved.rooms())
 }
 
 /// Stops and capacity memory.

@@ -63,6 +63,7 @@ pub fn pool(
             gpu_model: model.to_owned(),
             boot: Millis::minutes(4),
             available: None,
+            reservations: Vec::new(),
         }],
         steering: Steering::Zone,
         removable: true,

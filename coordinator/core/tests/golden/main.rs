@@ -7,6 +7,7 @@ mod likely;
 mod random;
 mod redact;
 mod removals;
+mod reserved;
 mod script;
 mod seeds;
 mod shares;

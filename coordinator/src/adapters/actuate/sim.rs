@@ -160,6 +160,7 @@ fn reading(
         gpu_model: o.gpu_model.clone(),
         boot: Millis(o.boot_ms),
         available: None,
+        reservations: Vec::new(),
     });
     let instances = group.instances.iter().map(|i| Instance {
         id: InstanceId::new(i.id.clone()),

@@ -81,6 +81,7 @@ impl StaticHosts {
                 boot: BOOT,
                 // Without a power-on command no host can be had; which are off is control's to count.
                 available: hosts.power.on.is_none().then_some(0),
+                reservations: Vec::new(),
             }],
             steering: Steering::Host,
             provider_min: None,

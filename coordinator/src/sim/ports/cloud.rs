@@ -47,6 +47,7 @@ fn offered(pool: &Pool, offering: &OfferingSpec) -> Offering {
         gpu_model: offering.gpu_model.clone(),
         boot: Millis(offering.boot_ms),
         available: None,
+        reservations: Vec::new(),
     }
 }
 

@@ -55,6 +55,7 @@ pub(super) fn input(types: &[Type], setup: &Setup) -> PlanInput {
         gpu_model: String::new(),
         boot: setup.boot,
         available: None,
+        reservations: Vec::new(),
     };
     let pool = PoolInput {
         id: "cloud".into(),

@@ -6,7 +6,7 @@ mod work;
 
 use crate::model::{
     Asked, AskedKind, Demanded, Disruption, LaunchInFlight, Learnt, MemoryEntry, Offering,
-    PlanInput, Policy, PoolInput, Resources, Stop,
+    PlanInput, Policy, PoolInput, ReservedRoom, Resources, Stop,
 };
 use place::{labels, rebuilt, taints};
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ pub(super) enum Kind {
     Zone,
     Offering,
     Instance,
+    Reservation,
     Launch,
     Drain,
     Request,
@@ -49,6 +50,7 @@ impl Kind {
             Self::Zone => "zone",
             Self::Offering => "offering",
             Self::Instance => "instance",
+            Self::Reservation => "reservation",
             Self::Launch => "launch",
             Self::Drain => "drain",
             Self::Request => "request",
@@ -220,11 +222,19 @@ fn pool(pool: &mut PoolInput, see: See<'_>) {
             gpu_model,
             boot: _,
             available: _,
+            reservations,
         } = offering;
         see(Kind::Offering, &mut id.0);
         see(Kind::Kept, instance_type);
         see(Kind::Zone, zone);
         see(Kind::Kept, gpu_model);
+        for ReservedRoom {
+            reservation,
+            nodes: _,
+        } in reservations
+        {
+            see(Kind::Reservation, &mut reservation.0);
+        }
         if let Some(size) = allocatable {
             amounts(size, see);
         }

@@ -246,7 +246,13 @@ impl Elsewhere {
                 Limit::NoDearer => price <= old.price,
                 Limit::Cheaper => price < old.price,
             };
-            let asked = self.opened.get(o).copied().unwrap_or(0);
+            // With those that come out of the same reservations.
+            let shares = |x: usize| {
+                let other = &work.offers[x].reserved;
+                x == *o || offer.reserved.iter().any(|r| other.contains(r))
+            };
+            let opened = self.opened.iter().filter(|(x, _)| shares(**x));
+            let asked: u32 = opened.map(|(_, n)| n).sum();
             cheap
                 && offer.closed.is_none()
                 && !offer.would

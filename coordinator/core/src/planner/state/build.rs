@@ -93,7 +93,8 @@ impl<'a> Work<'a> {
         for (i, pool) in input.pools.iter().enumerate() {
             work.counts[i].present = work.counts[i].present.saturating_add(pool.unmanaged);
         }
-        work.offers = offers::collect(&work, &keys, &mut kind_index);
+        let (offers, reserved) = offers::collect(&work, &keys, &mut kind_index);
+        work.offers = offers;
         for (o, offer) in work.offers.iter().enumerate() {
             work.offers_of[offer.pool].push(o);
         }
@@ -103,7 +104,7 @@ impl<'a> Work<'a> {
             }
         }
         work.kinds = order_by_index(kind_index);
-        work.ledger = ledger::ledger(&work);
+        work.ledger = ledger::ledger(&work, reserved);
         work.lowest = work.lowest_prices();
         work.match_constraints();
         work.plain = (0..input.classes.len()).map(|c| work.is_plain(c)).collect();

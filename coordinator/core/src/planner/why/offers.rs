@@ -169,6 +169,10 @@ pub(in super::super) fn limit_reason(work: &Work<'_>, o: usize) -> Option<Reason
                 message: m.message.clone(),
             },
         ))
+    } else if ledger.reserved.room(&offer.reserved) == Some(0) {
+        Some(Reason::NoRoom {
+            pool: pool.id.clone(),
+        })
     } else if ledger.cost.is_some_and(|c| c < offer.price) {
         Some(Reason::OverBudget {
             what: "USD/h".to_owned(),

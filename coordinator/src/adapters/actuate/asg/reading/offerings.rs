@@ -127,6 +127,7 @@ impl Offered {
             gpu_model: String::new(),
             boot: BOOT,
             available: None,
+            reservations: Vec::new(),
         });
     }
 
@@ -164,7 +165,7 @@ impl Offered {
             Steering::Zone => zones.contains(&zone),
             Steering::Group | Steering::Host => read.group.zones.len() == 1,
         };
-        for ((name, zone), room) in paid::rooms(read) {
+        for ((name, zone), reservations) in paid::rooms(read) {
             let Some(facts) = read.facts.types.iter().find(|t| t.name == name) else {
                 continue;
             };
@@ -180,7 +181,8 @@ impl Offered {
                 allocatable: catalogue::resources(facts).map(|o| marks.over(o)),
                 gpu_model: catalogue::gpu_model(facts),
                 boot: boot(facts),
-                available: Some(room),
+                available: Some(reservations.iter().fold(0, |sum, r| sum + r.nodes)),
+                reservations,
             });
         }
     }
@@ -236,6 +238,7 @@ impl Offered {
                 boot(smallest)
             },
             available: (!priced || !may_ask).then_some(0),
+            reservations: Vec::new(),
         });
     }
 

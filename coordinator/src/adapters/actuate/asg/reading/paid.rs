@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use drover_aws::{MemberState, Reservation, ReservationKind, ReservationUse, WarmPool};
-use drover_core::model::{InstanceId, OfferingId, UnixMs};
+use drover_core::model::{InstanceId, OfferingId, ReservationId, ReservedRoom, UnixMs};
 
 use super::Read;
 use crate::adapters::actuate::asg::convert;
@@ -42,15 +42,19 @@ pub(super) fn room(reservation: &Reservation, now: UnixMs) -> u32 {
     reservation.available
 }
 
-/// Room by type and zone, zero included: a reservation that is full is an offering all the same, for those in it.
-pub(super) fn rooms<'a>(read: &Read<'a>) -> BTreeMap<(&'a str, &'a str), u32> {
-    let mut rooms = BTreeMap::new();
+/// Reservations with their room by type and zone, zero included: a reservation that is full is an offering all the same,
+/// for those in it. Groups of several pools may use the same one: by its id the planner counts its room once.
+pub(super) fn rooms<'a>(read: &Read<'a>) -> BTreeMap<(&'a str, &'a str), Vec<ReservedRoom>> {
+    let mut rooms: BTreeMap<_, Vec<ReservedRoom>> = BTreeMap::new();
     for reservation in usable(read) {
         let key = (
             reservation.instance_type.as_str(),
             reservation.zone.as_str(),
         );
-        *rooms.entry(key).or_insert(0) += room(reservation, read.now);
+        rooms.entry(key).or_default().push(ReservedRoom {
+            reservation: ReservationId::new(reservation.id.as_str()),
+            nodes: room(reservation, read.now),
+        });
     }
     rooms
 }

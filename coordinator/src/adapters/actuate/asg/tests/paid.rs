@@ -245,6 +245,14 @@ async fn i12_an_open_reservation_costs_nothing_while_it_has_room() {
             ),
         ]
     );
+    let named = reading.offerings[0].reservations.iter();
+    assert_eq!(
+        named
+            .map(|r| (r.reservation.as_str(), r.nodes))
+            .collect::<Vec<_>>(),
+        [("cr-1", 3), ("cr-2", 1)],
+        "who else uses them shares their room"
+    );
     said(
         &reading,
         "reservation cr-1 of p4d.24xlarge in a: 3 of 4 free",
