@@ -20,6 +20,7 @@ mod execute;
 pub mod explain;
 mod failures;
 pub mod fleet;
+mod gone;
 mod guard;
 mod holds;
 mod hooks;

@@ -202,6 +202,7 @@ pub struct SimPool {
     pub group: String,
 }
 
+const SITE: &str = "write site = \"REGION OR ROOM\"";
 const NAME: &str = "write letters, digits, dots and dashes, at most 63";
 
 pub(crate) fn plain(name: &str) -> bool {
@@ -260,7 +261,7 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
     let owner = name
         .as_ref()
         .map_or_else(|| "another pool".to_owned(), |at| at.value.clone());
-    let site = required(section, "site", "write site = \"REGION OR ROOM\"");
+    let site = section.text("site", SITE).map(|at| at.value);
     let kinds = [
         ("static", PoolKind::Static),
         ("asg", PoolKind::Asg),
@@ -286,12 +287,20 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
         Some(PoolSource::Static(found)) => u32::try_from(found.hosts.len()).ok(),
         _ => None,
     };
+    // What shares an Auto Scaling group's fate is its region, unless somebody knows better.
+    let site = site.or_else(|| match &source {
+        Some(PoolSource::Asg(found)) => Some(found.region.clone()),
+        _ => None,
+    });
+    if site.is_none() && !section.has("site") && !matches!(kind, None | Some(PoolKind::Asg)) {
+        section.report(section.offset(), "site", "is required", SITE);
+    }
     let (min, max) = bounds(section, hosts, kind.is_some());
     // Every key is read before anything is given up, so that none counts as unknown.
     let terms = terms(section, min, Some(max));
     Some(terms.pool(
         PoolId(name?.value),
-        SiteId(site?.value),
+        SiteId(site?),
         max,
         Origin::File,
         source?,

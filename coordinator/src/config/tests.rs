@@ -17,6 +17,25 @@ fn find(more: &str) -> String {
 }
 
 #[test]
+fn the_site_of_a_group_is_its_region_unless_the_file_says_otherwise() {
+    let text = |kind: &str, site: &str| {
+        format!(
+            "[[pool]]\nname = \"a\"\nkind = \"{kind}\"\n{site}region = \"us-west-2\"\ngroup = \"g\"\nmax = 5\n"
+        )
+    };
+    for (site, expect) in [("", "us-west-2"), ("site = \"room\"\n", "room")] {
+        let config = parse(&text("asg", site)).expect("a config");
+        assert_eq!(config.pools[0].site.as_str(), expect);
+    }
+    let sim = "[[pool]]\nname = \"a\"\nkind = \"sim\"\ngroup = \"g\"\nmax = 5\n";
+    let said = format!("{:?}", parse(sim).expect_err("no site"));
+    assert!(
+        said.contains("site") && said.contains("is required"),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_example_is_the_contract() {
     let config = parse(EXAMPLE).expect("the example is right");
     assert_eq!(config.control, Control::default());

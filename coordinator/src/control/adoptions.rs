@@ -155,7 +155,7 @@ impl Control {
 fn look(view: &FleetView, planned: &Planned, round: &Round, pool: &PoolId) -> Option<Look> {
     let shown = view.pool(pool.as_str())?;
     let fresh = shown.read_error.is_none() && round.readings.contains_key(pool);
-    if shown.mode != Mode::Observe || shown.orphaned || !fresh {
+    if shown.mode != Mode::Observe || shown.kind.is_none() || !fresh {
         return None;
     }
     let there = |node: &&NodeView| {

@@ -329,6 +329,7 @@ impl Control {
         self.settle_launches(round).await?;
         self.take_joins(round).await?;
         self.take_losses(round).await?;
+        self.take_gone(round).await?;
         self.take_misses(round).await?;
         self.take_provider_failures(round).await?;
         self.rejoin(round);

@@ -202,6 +202,13 @@ pub enum Happening {
         launch: LaunchId,
         missing: u32,
     },
+    /// What a launch had coming cannot come.
+    LaunchLost {
+        pool: PoolId,
+        launch: LaunchId,
+        missing: u32,
+        why: String,
+    },
     Withdrawn {
         pool: PoolId,
         from: u32,
@@ -229,9 +236,13 @@ pub enum Happening {
     PoolStopped {
         pool: PoolId,
         why: String,
+        /// How it goes on.
+        next: String,
     },
     PoolClear {
         pool: PoolId,
+        /// What ended it; empty when that is known.
+        why: String,
     },
     PoolPaused {
         pool: PoolId,

@@ -2,6 +2,8 @@
 //!
 //! Called by the admin service. Reads the snapshot, decides nothing.
 
+mod asked;
+
 use super::commands::{CommandError, Commands};
 use super::events::time;
 use super::view::{FleetView, NodeView, PoolView, RequestView, UnitState, foreign_clock, units};
@@ -22,14 +24,11 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The same words once: what the summary says is no line.
+    /// The same words once: what the summary says is no line, and long words of a provider are not said again.
     fn once(mut self) -> Self {
         let mut said = vec![std::mem::take(&mut self.summary)];
-        for line in std::mem::take(&mut self.lines) {
-            if !said.contains(&line) {
-                said.push(line);
-            }
-        }
+        said.append(&mut self.lines);
+        let mut said = asked::once(said);
         self.lines = said.split_off(1);
         self.summary = said.pop().unwrap_or_default();
         self
@@ -49,23 +48,20 @@ impl Commands {
             let pools: Vec<&PoolView> = view
                 .pools
                 .iter()
-                .filter(|pool| {
-                    let asked = &request.record.spec.pools;
-                    asked.is_empty() || asked.contains(&pool.name)
-                })
+                .filter(|pool| asked::concerns(&view, request, pool))
                 .collect();
             let created = request.record.submitted;
             for pool in pools {
                 let told = self.asked_of(pool, Some(created)).await;
                 if !told.is_empty() {
                     said.lines.extend(told);
-                    said.lines.extend(remembered(pool));
+                    said.lines.extend(asked::remembered(pool, view.at));
                 }
             }
             return Ok(said.once());
         }
         if let Some(pool) = view.pool(subject) {
-            let mut said = explain_pool(pool);
+            let mut said = explain_pool(pool, view.at);
             said.lines.extend(self.asked_of(pool, None).await);
             return Ok(said.once());
         }
@@ -86,49 +82,16 @@ impl Commands {
 }
 
 impl Commands {
-    /// The newest acts of asking one pool and what came of them, oldest first, since a time.
+    /// What was asked of a pool since a time, and what came of it.
     async fn asked_of(&self, pool: &PoolView, since: Option<UnixMs>) -> Vec<String> {
         let name = pool.name.as_str();
         let events = self.events(0, name, LOOK_BACK).await;
-        let asked = events.iter().filter(|event| {
-            ASKING.contains(&event.what.as_str()) && since.is_none_or(|since| event.at >= since)
-        });
-        let mut told: Vec<String> = asked
-            .map(|event| format!("{} {name}: {}", time(event.at), event.message))
-            .collect();
-        told.split_off(told.len().saturating_sub(TOLD))
+        asked::acts(name, &events, since)
     }
 }
 
 /// Events of a pool that are looked through for acts of asking.
 const LOOK_BACK: usize = 200;
-/// Acts that are told of each pool.
-const TOLD: usize = 8;
-/// What is an act of asking, or what came of it.
-const ASKING: [&str; 6] = [
-    "launch_asked",
-    "launch_granted",
-    "launch_failed",
-    "launch_settled",
-    "launch_missed",
-    "withdrawn",
-];
-
-/// What is remembered of a pool's offerings, in the provider's words.
-fn remembered(pool: &PoolView) -> Vec<String> {
-    let all = pool.offerings.iter();
-    all.filter_map(|(offering, memory)| {
-        let memory = memory.as_ref()?;
-        Some(format!(
-            "{}: {}, next probe at {} ({})",
-            offering.id,
-            super::events::failure_word(memory.kind),
-            time(memory.next_probe),
-            memory.message
-        ))
-    })
-    .collect()
-}
 
 fn explain_request(request: &RequestView) -> Explanation {
     let record = &request.record;
@@ -165,7 +128,7 @@ fn explain_request(request: &RequestView) -> Explanation {
     }
 }
 
-fn explain_pool(pool: &PoolView) -> Explanation {
+fn explain_pool(pool: &PoolView, now: UnixMs) -> Explanation {
     let mode = super::events::mode_word(pool.mode);
     let mut lines = vec![format!(
         "mode {mode}; {} nodes ({} ready, {} idle, {} draining, {} unreachable), {} coming, {} to {} allowed",
@@ -200,7 +163,8 @@ fn explain_pool(pool: &PoolView) -> Explanation {
             .map(|error| format!("cannot be read: {error}")),
     );
     lines.extend(pool.reasons.iter().cloned());
-    lines.extend(remembered(pool));
+    lines.extend(asked::remembered(pool, now));
+    lines.extend(pool.remarks.iter().cloned());
     frozen.extend(stops().chain(&pool.reasons).chain(&pool.holds).cloned());
     let summary = frozen.into_iter().next();
     Explanation {
@@ -209,7 +173,6 @@ fn explain_pool(pool: &PoolView) -> Explanation {
         summary: summary.unwrap_or_else(|| "nothing to do".to_owned()),
         lines,
     }
-    .once()
 }
 
 fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {

@@ -6,10 +6,11 @@ use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::tx::Tx;
 use super::upkeep::give_up_unfilled;
-use crate::ports::actuate::ProviderFailure;
-use crate::records::MemoryRecord;
+use crate::ports::actuate::{ProviderFailure, Recipe};
+use crate::records::{MemoryRecord, PoolRecord};
 use drover_core::model::{FailureKind, Millis, OfferingId, PoolId};
 use drover_core::rules::capacity::{Act, Event, Known, step};
+use drover_core::rules::launch::MISSES_TO_PAUSE;
 
 /// What is mended elsewhere is tried again after this.
 const HOURLY: Millis = Millis::minutes(60);
@@ -104,11 +105,82 @@ pub(super) fn learn(
 pub(super) fn stop_pool(round: &Round, tx: &mut Tx, pool: &PoolId, failure: &ProviderFailure) {
     let (mut record, _) = round.ledger.pool(pool);
     record.failed = Some((failure.kind, failure.message.clone(), round.now));
+    record.failed_with = recipe(round, pool);
     tx.put_pool(&round.ledger, pool, record);
     tx.event(Happening::PoolStopped {
         pool: pool.clone(),
         why: failure.message.clone(),
+        next: way_on(round, pool, Some(failure.kind)),
     });
+}
+
+/// What a pool's nodes are made from, where that is known.
+pub(super) fn recipe(round: &Round, pool: &PoolId) -> Option<Recipe> {
+    let recipe = &round.readings.get(pool)?.recipe;
+    (!recipe.template.is_empty()).then(|| recipe.clone())
+}
+
+/// How a pool that Drover itself has stopped grows again; `None`: it was stopped by launches that never joined.
+pub(super) fn way_on(round: &Round, pool: &PoolId, failure: Option<FailureKind>) -> String {
+    let known = recipe(round, pool).is_some();
+    match failure.map(|kind| (kind, tried_again(kind))) {
+        Some((_, Some(pause))) => format!(
+            "it is tried again after {} min, or at once after `drover pools resume {pool}`",
+            pause.0 / 60_000
+        ),
+        Some((FailureKind::Config, None)) if known => format!(
+            "another version of its launch template, a change of its group, or `drover pools resume {pool}` lets it grow again"
+        ),
+        Some(_) => {
+            format!("once that is mended, `drover pools resume {pool}` lets it grow again")
+        }
+        None if known => format!(
+            "a node of it that joins, another version of its launch template, or `drover pools resume {pool}` lets it grow again"
+        ),
+        None => {
+            format!("a node of it that joins, or `drover pools resume {pool}`, lets it grow again")
+        }
+    }
+}
+
+/// Takes back what stopped a pool once its nodes are made from something else, and says what that is: each recipe gets its
+/// own tries. What never joined is laid to the template alone.
+fn other_recipe(record: &mut PoolRecord, now: &Recipe, back: bool) -> Option<String> {
+    if now.template.is_empty() {
+        return None;
+    }
+    let moved = |before: &Recipe| {
+        (before.template != now.template).then(|| {
+            let (new, old) = (&now.template, &before.template);
+            format!("its nodes are made from {new} now, not from {old}")
+        })
+    };
+    let mut why = None;
+    let config = matches!(record.failed, Some((FailureKind::Config, ..)));
+    if let (true, Some(before)) = (config, &record.failed_with) {
+        let regrouped = || (before.group != now.group).then(|| "its group was changed".to_owned());
+        let returned = || back.then(|| "its group is there again".to_owned());
+        why = moved(before).or_else(regrouped).or_else(returned);
+        if why.is_some() {
+            (record.failed, record.failed_with) = (None, None);
+        }
+    }
+    let missed = record.misses >= MISSES_TO_PAUSE;
+    let missed_with = record.missed_with.as_ref().filter(|_| missed);
+    if let Some(text) = missed_with.and_then(moved) {
+        (record.misses, record.missed_with) = (0, None);
+        why = Some(text);
+    }
+    why
+}
+
+/// After how long a pool that was stopped by such a failure is tried again by itself.
+const fn tried_again(failure: FailureKind) -> Option<Millis> {
+    match failure {
+        FailureKind::Permission => Some(HOURLY),
+        FailureKind::Suspended => Some(SUSPENDED),
+        _ => None,
+    }
 }
 
 impl Control {
@@ -162,23 +234,33 @@ impl Control {
             .iter()
             .filter(|(_, held)| {
                 held.value.failed.as_ref().is_some_and(|(kind, _, since)| {
-                    let pause = match kind {
-                        FailureKind::Permission => HOURLY,
-                        FailureKind::Suspended => SUSPENDED,
-                        _ => return false,
-                    };
-                    round.now.since(*since) >= pause
+                    let pause = tried_again(*kind);
+                    pause.is_some_and(|pause| round.now.since(*since) >= pause)
                 })
             })
             .map(|(pool, _)| pool.clone())
             .collect();
         for pool in due {
             let (mut settings, _) = round.ledger.pool(&pool);
-            settings.failed = None;
+            (settings.failed, settings.failed_with) = (None, None);
             let mut tx = Tx::new();
             tx.put_pool(&round.ledger, &pool, settings);
-            tx.event(Happening::PoolClear { pool });
+            let why = "it is tried again".to_owned();
+            tx.event(Happening::PoolClear { pool, why });
             self.commit(round, tx).await?;
+        }
+        let read: Vec<PoolId> = round.read.iter().cloned().collect();
+        for pool in read {
+            let back = self.pools.watch(&pool).is_some_and(|watch| watch.back);
+            let (mut settings, _) = round.ledger.pool(&pool);
+            let recipe = round.readings.get(&pool).map(|reading| &reading.recipe);
+            let why = recipe.and_then(|recipe| other_recipe(&mut settings, recipe, back));
+            if let Some(why) = why {
+                let mut tx = Tx::new();
+                tx.put_pool(&round.ledger, &pool, settings);
+                tx.event(Happening::PoolClear { pool, why });
+                self.commit(round, tx).await?;
+            }
         }
         let offerings: Vec<OfferingId> = round.ledger.memory.keys().cloned().collect();
         let mut tx = Tx::new();

@@ -106,8 +106,11 @@ impl Control {
                 why: format!("its provider throttles: {why}"),
             });
         }
-        if let Some(reading) = round.readings.get(&pool.name) {
-            stops.extend(reading.stops.iter().cloned());
+        let gone = self.gone(&pool.name);
+        match (round.readings.get(&pool.name), gone) {
+            (Some(_), Some(why)) => stops.extend(super::gone::stops(why)),
+            (Some(reading), None) => stops.extend(reading.stops.iter().cloned()),
+            (None, _) => {}
         }
         if !self.seen.settled {
             stops.push(Stop::Stale {
@@ -115,7 +118,9 @@ impl Control {
                 why: "agents have not had time to return after the start".to_owned(),
             });
         }
-        stops.extend(self.stale(round, pool));
+        if gone.is_none() || !round.readings.contains_key(&pool.name) {
+            stops.extend(self.stale(round, pool));
+        }
         if self.seen.silent_sites.contains_key(&pool.site) {
             stops.push(Stop::SiteSilent);
         }

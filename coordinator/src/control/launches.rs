@@ -11,7 +11,9 @@ use super::events::Happening;
 use super::failures;
 use super::requests::drop_assignments;
 use super::tx::Tx;
-use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, NOT_ASKED, ProviderFailure};
+use crate::ports::actuate::{
+    ActuateError, LaunchOrder, LaunchOutcome, NO_SUCH_GROUP, NOT_ASKED, ProviderFailure,
+};
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, InstanceId, LaunchId, Millis, PoolId};
 use drover_core::rules::launch::{Act, Event, Launch, MISSES_TO_PAUSE, Stage, step};
@@ -163,12 +165,17 @@ impl Control {
                 if error.kind == FailureKind::Throttle {
                     self.hold_growth(round, &launch.pool, &error.message);
                 }
+                // Nothing for a person to resume: the next reading says the same, or that it is back.
+                let kind = match error.code.as_str() {
+                    NO_SUCH_GROUP => FailureKind::Transient,
+                    _ => error.kind,
+                };
                 (
                     0,
                     vec![ProviderFailure {
                         id: String::new(),
                         offering: None,
-                        kind: error.kind,
+                        kind,
                         message: error.message,
                         at: round.now,
                     }],
@@ -307,7 +314,11 @@ fn count_miss(round: &Round, tx: &mut Tx, pool: &PoolId) {
         tx.event(Happening::PoolStopped {
             pool: pool.clone(),
             why: format!("{} launches in a row never joined", record.misses),
+            next: failures::way_on(round, pool, None),
         });
+    }
+    if record.misses == MISSES_TO_PAUSE {
+        record.missed_with = failures::recipe(round, pool);
     }
     tx.put_pool(&round.ledger, pool, record);
 }

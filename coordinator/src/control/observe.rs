@@ -6,7 +6,7 @@
 use super::background::Background;
 use super::wake::Wake;
 use crate::config::Config;
-use crate::ports::actuate::{ActuateError, Actuator, PoolReading};
+use crate::ports::actuate::{ActuateError, Actuator, NO_SUCH_GROUP, PoolReading};
 use drover_core::model::{InstanceId, Millis, PoolId, PoolKind, SiteId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +35,11 @@ pub struct PoolWatch {
     pub error: Option<ActuateError>,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// Its provider answered that there is no such group: when that reading began, monotonic, and its words. Until it is
+    /// read again; a reading that fails says nothing.
+    pub gone: Option<(Millis, String)>,
+    /// This reading is the first after it was gone.
+    pub back: bool,
     /// Not read again before this, monotonic.
     next: Millis,
     /// Something was changed since the reading that is under way began.
@@ -107,6 +112,13 @@ impl Pools {
     /// For counting what is absent.
     pub fn watch_mut(&mut self, pool: &PoolId) -> Option<&mut PoolWatch> {
         self.watches.get_mut(pool)
+    }
+
+    /// What was read last and does not hold any more gives way.
+    pub(super) fn correct(&mut self, pool: &PoolId, reading: Arc<PoolReading>) {
+        if let Some(watch) = self.watches.get_mut(pool) {
+            watch.reading = Some(reading);
+        }
     }
 
     /// Something was changed there: read it in the next cycle.
@@ -197,6 +209,7 @@ impl PoolWatch {
                 self.readings += 1;
                 self.error = None;
                 self.failures = 0;
+                self.back = self.gone.take().is_some();
                 let pause = match (kind, busy) {
                     (PoolKind::Asg, false) => CLOUD_PAUSE,
                     (PoolKind::Asg, true) => CLOUD_PAUSE_BUSY,
@@ -206,6 +219,9 @@ impl PoolWatch {
             }
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
+                if error.code == NO_SUCH_GROUP {
+                    self.gone = Some((begun, error.message.clone()));
+                }
                 let doubled = FAILED_PAUSE.0 << (self.failures - 1).min(8);
                 self.error = Some(error);
                 (doubled.min(LONGEST_PAUSE.0), false)

@@ -2,10 +2,12 @@
 //!
 //! Called at the end of each cycle. Decides nothing.
 
+mod advice;
 mod alarms;
 mod pools;
 mod requests;
 mod silent;
+mod strays;
 
 use super::cycle::{Control, Round};
 use super::fleet::FleetNode;
@@ -45,7 +47,7 @@ impl Control {
             .ledger
             .requests
             .values()
-            .map(|held| request_view(round, &held.value, input, planned))
+            .map(|held| request_view(self, round, &held.value, input, planned))
             .collect();
         let demand = input
             .classes
@@ -64,7 +66,7 @@ impl Control {
                     .unwrap_or_default(),
                 placed: outcome.fitted + outcome.coming + outcome.grown,
                 unplaced: outcome.unplaced,
-                reasons: rendered(&outcome.reasons, round),
+                reasons: self.advised(round, planned, &class.source, &outcome.reasons),
             })
             .collect();
         let alarms = self.alarms(round);

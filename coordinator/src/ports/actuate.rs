@@ -74,6 +74,16 @@ pub struct Dead {
     pub since: UnixMs,
 }
 
+/// What a provider makes nodes from, in words that are only compared and shown. Empty where it is not known, or where
+/// there is no such thing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Recipe {
+    /// The launch template that is in force, with its version and its image.
+    pub template: String,
+    /// What else of a group's setup a launch depends on: subnets, the types and the markets that it may choose.
+    pub group: String,
+}
+
 /// One pool as its provider sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolReading {
@@ -108,6 +118,8 @@ pub struct PoolReading {
     pub withdrawing: bool,
     /// Members that do not run any more and are still counted.
     pub dead: Vec<Dead>,
+    /// What its nodes are made from.
+    pub recipe: Recipe,
     /// When it was read.
     pub read_at: UnixMs,
 }
@@ -127,6 +139,7 @@ impl PoolReading {
             labels: BTreeMap::new(),
             taints: BTreeMap::new(),
             dead: Vec::new(),
+            recipe: Recipe::default(),
             warnings: Vec::new(),
             remarks: Vec::new(),
             failures: Vec::new(),
@@ -144,6 +157,10 @@ pub const OUTCOME_UNKNOWN: &str = "OutcomeUnknown";
 /// [`ActuateError::code`] of passing trouble with an ask of which certainly nothing was taken: another pool may be asked
 /// instead at once.
 pub const NOT_ASKED: &str = "NotAsked";
+
+/// [`ActuateError::code`] of a call that the provider answered, and in whose answer there certainly is no such group: what
+/// was to come from it cannot come. Never for a call that failed (I6).
+pub const NO_SUCH_GROUP: &str = "NoSuchGroup";
 
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

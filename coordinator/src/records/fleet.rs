@@ -1,6 +1,6 @@
 //! Launches, capacity memory, pool settings, freezes, approvals, idle times, audit and events.
 
-use crate::ports::actuate::Way;
+use crate::ports::actuate::{Recipe, Way};
 use drover_core::model::{
     FailureKind, InstanceId, LaunchId, MemoryEntry, Mode, NodeId, OfferingId, PoolId, UnixMs,
 };
@@ -94,6 +94,12 @@ pub struct PoolRecord {
     /// Stopped by a config or permission failure: kind, text, since when.
     #[serde(default)]
     pub failed: Option<(FailureKind, String, UnixMs)>,
+    /// What nodes were made from when that failure stopped it.
+    #[serde(default)]
+    pub failed_with: Option<Recipe>,
+    /// What nodes were made from at the miss that stopped it.
+    #[serde(default)]
+    pub missed_with: Option<Recipe>,
     /// Last provider failure taken, so that each counts once.
     #[serde(default)]
     pub failures_seen: Vec<String>,

@@ -224,3 +224,39 @@ async fn a_group_is_adopted_before_it_is_a_pool_and_found_under_its_pools_name()
     assert_eq!(moved.since, record(&rig, "east").await.since);
     assert!(moved.since > UnixMs(0));
 }
+
+/// A group without an owner is no orphan: it never was a pool.
+#[tokio::test]
+async fn a_group_that_is_not_owned_yet_says_so_and_what_it_needs() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let wish = AdoptWish {
+        group: GroupRef {
+            region: "us-east-1".to_owned(),
+            role: None,
+            group: "p5".to_owned(),
+        },
+        name: None,
+        span: Millis::minutes(60),
+    };
+    rig.commands.adopt(BY, &wish).await.expect("adopted");
+    rig.cycle().await;
+    let view = rig.view();
+    let shown = view.pool("p5").expect("it is shown");
+    assert!(!shown.orphaned && shown.kind.is_none(), "{shown:?}");
+    let told = &shown.holds[0];
+    for part in ["not owned yet", "p5 in us-east-1", "drover:owner=unclaimed"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(
+        !view
+            .alarms
+            .iter()
+            .any(|alarm| alarm.kind == "pool_orphaned")
+    );
+    assert!(rig.events("orphaned").await.is_empty());
+    assert_eq!(
+        record(&rig, "p5").await.last,
+        None,
+        "nothing is watched yet"
+    );
+}

@@ -11,8 +11,8 @@ use drover::control::journal::Journal;
 use drover::control::settings::{Ask, Settings};
 use drover::control::view::{FleetView, NodeView};
 use drover::ports::actuate::{
-    ActuateError, Actuator, Dead, Instance, InstanceState, LaunchOrder, LaunchOutcome, NOT_ASKED,
-    PoolReading, ProviderFailure, Way,
+    ActuateError, Actuator, Dead, Instance, InstanceState, LaunchOrder, LaunchOutcome,
+    NO_SUCH_GROUP, NOT_ASKED, PoolReading, ProviderFailure, Recipe, Way,
 };
 use drover::ports::calls::CallCounts;
 use drover::ports::clock::Clock;
@@ -137,6 +137,16 @@ pub struct Script {
     pub kind: String,
     /// Lifecycle hooks of the group.
     pub hooks: Vec<Hook>,
+    /// The provider answers that there is no such group.
+    pub gone: bool,
+    /// What its nodes are made from: template, the rest.
+    pub recipe: (String, String),
+    /// What the provider says that stops it.
+    pub stops: Vec<Stop>,
+    /// Nobody knows what its type offers.
+    pub unknown_type: bool,
+    /// What a launch that fails says; empty: the kind.
+    pub words: String,
     /// Calls about hooks fail so.
     pub hook_fails: Option<FailureKind>,
 }
@@ -255,6 +265,14 @@ fn refusal(kind: FailureKind) -> ActuateError {
     }
 }
 
+fn no_group(pool: &PoolId) -> ActuateError {
+    ActuateError {
+        kind: FailureKind::Config,
+        code: NO_SUCH_GROUP.to_owned(),
+        message: format!("there is no group {pool} in glass"),
+    }
+}
+
 pub struct CloudPort(pub Arc<Cloud>);
 
 #[async_trait]
@@ -270,6 +288,9 @@ impl Actuator for CloudPort {
             let script = self.0.scripted(pool.as_str());
             if script.dark {
                 return Err(refusal(FailureKind::Transient));
+            }
+            if script.gone {
+                return Err(no_group(pool));
             }
             let kind = match script.kind.as_str() {
                 "" => "p2",
@@ -306,7 +327,7 @@ impl Actuator for CloudPort {
                     zone: "a".to_owned(),
                     market: Market::OnDemand,
                     price: MicroUsd(14_400_000),
-                    allocatable: Some(Resources {
+                    allocatable: (!script.unknown_type).then(|| Resources {
                         gpu_milli: 0,
                         cpu: MilliCpu(64_000),
                         memory: Bytes(732 << 30),
@@ -321,7 +342,7 @@ impl Actuator for CloudPort {
                 steering: Steering::Zone,
                 provider_min: script.least,
                 provider_max: None,
-                stops: no_removal.into_iter().collect(),
+                stops: no_removal.into_iter().chain(script.stops).collect(),
                 removable: true,
                 labels: BTreeMap::new(),
                 taints: BTreeMap::new(),
@@ -331,6 +352,10 @@ impl Actuator for CloudPort {
                 unfilled: 0,
                 withdrawing: false,
                 dead: dead.collect(),
+                recipe: Recipe {
+                    template: script.recipe.0,
+                    group: script.recipe.1,
+                },
                 read_at: now,
             })
         };
@@ -341,6 +366,9 @@ impl Actuator for CloudPort {
         let cloud = &self.0;
         cloud.launches.lock().expect("lock").push(order.clone());
         let script = cloud.scripted(order.pool.as_str());
+        if script.gone {
+            return Err(no_group(&order.pool));
+        }
         if script.throttled {
             return Err(ActuateError {
                 code: NOT_ASKED.to_owned(),
@@ -349,7 +377,11 @@ impl Actuator for CloudPort {
         }
         if let Some(kind) = script.launch_fails {
             cloud.crash.step().await;
-            return Err(refusal(kind));
+            let mut refused = refusal(kind);
+            if !script.words.is_empty() {
+                refused.message = script.words;
+            }
+            return Err(refused);
         }
         let known = cloud
             .answers

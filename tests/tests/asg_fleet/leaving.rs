@@ -190,5 +190,5 @@ fn a_group_deleted_under_our_feet_is_told_and_others_go_on() {
     field.served("job");
     assert_eq!(field.ledger().launched(EAST, "deleted"), 0);
     let alarms = field.coordinator.ask(&["status"]).to_string();
-    assert!(alarms.contains("pool_unreadable"), "{alarms}");
+    assert!(alarms.contains("pool_stopped"), "{alarms}");
 }

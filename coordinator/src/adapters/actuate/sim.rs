@@ -4,7 +4,7 @@ use crate::adapters::cloud::{Engine, rpc};
 use crate::config::{PoolConfig, PoolSource};
 use crate::ports::actuate::{
     ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
-    ProviderFailure, Way,
+    ProviderFailure, Recipe, Way,
 };
 use async_trait::async_trait;
 use drover_core::model::{
@@ -199,6 +199,7 @@ fn reading(
         unfilled: 0,
         withdrawing: false,
         dead: Vec::new(),
+        recipe: Recipe::default(),
         read_at: now,
     }
 }

@@ -5,7 +5,7 @@
 use crate::config::{PoolConfig, PoolSource, StaticPool};
 use crate::ports::actuate::{
     ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
-    ProviderFailure, Way,
+    ProviderFailure, Recipe, Way,
 };
 use async_trait::async_trait;
 use drover_core::model::{
@@ -96,6 +96,7 @@ impl StaticHosts {
             unfilled: 0,
             withdrawing: false,
             dead: Vec::new(),
+            recipe: Recipe::default(),
             read_at: (self.now)(),
         }
     }

@@ -163,6 +163,8 @@ impl PoolView {
             ("unread", Tone::Bad)
         } else if self.orphaned {
             ("orphaned", Tone::Busy)
+        } else if self.kind.is_empty() {
+            ("not-owned", Tone::Busy)
         } else if !self.holds.is_empty() {
             let removal = self.holds.iter().all(|hold| hold.starts_with("no removal"));
             (if removal { "no-removal" } else { "held" }, Tone::Busy)
@@ -258,7 +260,10 @@ impl Tabled for OfferingView {
             }),
             Column::new("PROBE-IN", |o, now| {
                 o.next_probe_unix_ms
-                    .map(|t| duration::span(t.saturating_sub(now)))
+                    .map(|t| match t.saturating_sub(now) {
+                        0 => "on demand".to_owned(),
+                        left => duration::span(left),
+                    })
                     .into()
             }),
             Column::new("MESSAGE", |o, _| (&o.failure_message).into()),

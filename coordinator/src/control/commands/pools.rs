@@ -115,12 +115,22 @@ impl Commands {
             let id = self.pool_id(pool)?;
             let (mut record, held) = self.settings(&id).await?;
             if record.paused.is_none() && record.misses == 0 && record.failed.is_none() {
-                let told = format!("pool {pool} is neither paused nor stopped");
+                let view = self.view();
+                let stopped = view.pool(pool).and_then(|found| found.stopped.first());
+                let told = stopped.map_or_else(
+                    || format!("pool {pool} is neither paused nor stopped"),
+                    |stop| {
+                        format!(
+                            "nothing that Drover has stopped holds pool {pool}, only this: {stop}"
+                        )
+                    },
+                );
                 return Ok(Some(Outcome::unchanged(id, told)));
             }
             record.paused = None;
             record.misses = 0;
             record.failed = None;
+            (record.missed_with, record.failed_with) = (None, None);
             let mut change = Change::new();
             change
                 .put(keys::named(keys::POOL, pool), &record, held)

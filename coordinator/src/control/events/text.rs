@@ -148,6 +148,12 @@ impl Happening {
             Self::LaunchMissed {
                 launch, missing, ..
             } => format!("{missing} of launch {launch} never joined"),
+            Self::LaunchLost {
+                launch,
+                missing,
+                why,
+                ..
+            } => because(format!("{missing} of launch {launch} cannot come"), why),
             Self::Withdrawn { from, to, .. } => {
                 format!(
                     "what it did not bring is withdrawn: {to} are wanted of it instead of {from}"
@@ -163,10 +169,8 @@ impl Happening {
             Self::Adopted { instance, .. } => {
                 format!("{instance} was not launched by this store: adopted")
             }
-            Self::PoolStopped { pool, why } => {
-                format!("stopped: {why}; `drover pools resume {pool}` lets it grow again")
-            }
-            Self::PoolClear { .. } => "no longer stopped".to_owned(),
+            Self::PoolStopped { why, next, .. } => format!("stopped: {why}; {next}"),
+            Self::PoolClear { why, .. } => because("no longer stopped".to_owned(), why),
             Self::PoolPaused { by, why, .. } => because(format!("paused by {by}"), why),
             Self::PoolResumed { by, .. } => format!("resumed by {by}"),
             Self::PoolMode {

@@ -116,9 +116,11 @@ impl Control {
         if settings.misses > 0 {
             tx.event(Happening::PoolClear {
                 pool: launch.pool.clone(),
+                why: "a node of it joined".to_owned(),
             });
         }
         settings.misses = 0;
+        settings.missed_with = None;
         settings.boots_ms.push(round.now.since(launch.asked).0);
         let extra = settings.boots_ms.len().saturating_sub(20);
         settings.boots_ms.drain(..extra);

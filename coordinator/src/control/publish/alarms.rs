@@ -1,6 +1,8 @@
 //! Trouble that a person should know, with since when.
 
-use super::pools::{ORPHANED, orphans, stopped, tell_missed};
+use super::advice::{unknown_type, unreadable};
+use super::pools::tell_missed;
+use super::strays::ORPHANED;
 use crate::control::cycle::{Control, Round};
 use crate::control::events::Happening;
 use crate::control::guard::since;
@@ -56,11 +58,8 @@ impl Control {
                     stop,
                     Stop::NeverJoined { .. } | Stop::Failed { .. } | Stop::NotOurs { .. }
                 ) {
-                    found.push((
-                        "pool_stopped",
-                        pool.name.0.clone(),
-                        stopped(&pool.name, &stop),
-                    ));
+                    let text = self.stopped(round, pool, &stop);
+                    found.push(("pool_stopped", pool.name.0.clone(), text));
                 }
             }
             let tagged = round.readings.get(&pool.name).into_iter();
@@ -68,6 +67,10 @@ impl Control {
                 if matches!(stop, Stop::Frozen { .. }) {
                     found.push(("frozen", pool.name.0.clone(), render_stop(stop)));
                 }
+            }
+            let reading = round.readings.get(&pool.name);
+            if let Some(text) = reading.and_then(|reading| unknown_type(pool, reading)) {
+                found.push(("unknown_type", pool.name.0.clone(), text));
             }
             let missed = self.missed(round, &pool.name);
             if !missed.is_empty() {
@@ -84,13 +87,11 @@ impl Control {
             let error = self
                 .pools
                 .watch(&pool.name)
+                .filter(|watch| watch.gone.is_none() || reading.is_none())
                 .and_then(|watch| watch.error.as_ref());
             if let Some(error) = error {
-                found.push((
-                    "pool_unreadable",
-                    pool.name.0.clone(),
-                    error.message.clone(),
-                ));
+                let text = unreadable(pool, self.mode(round, &pool.name), error);
+                found.push(("pool_unreadable", pool.name.0.clone(), text));
             }
         }
         for (source, (why, _)) in &self.seen.doubtful {
@@ -124,7 +125,7 @@ impl Control {
                 found.push(("node_clock", node.id.0.clone(), text));
             }
         }
-        for pool in orphans(self, round) {
+        for pool in self.orphans(round) {
             if self.seen.orphaned.insert(pool.clone()) {
                 round
                     .events

@@ -2,6 +2,7 @@
 //!
 //! Called by `publish`. Decides nothing.
 
+use super::advice::{unknown_type, unreadable};
 use super::rendered;
 use crate::config::{PoolConfig, youngest_reaped};
 use crate::control::cycle::{Control, Round};
@@ -14,10 +15,6 @@ use crate::records::{FreezeRecord, LaunchState, PoolRecord};
 use drover_core::model::{Busy, Lifecycle, MicroUsd, Millis, Mode, Planned, PoolId, Stop, UnixMs};
 use drover_core::planner::render_stop;
 use std::collections::BTreeSet;
-
-/// Of a pool that neither the config file nor discovery names.
-pub(super) const ORPHANED: &str =
-    "no longer in the config file, nor discovered: reported, never drained";
 
 /// The freeze that the group's own tag states: it is not in our store, and counts all the same.
 fn frozen_by_tag(pool: &PoolConfig, reading: Option<&PoolReading>) -> Option<FreezeRecord> {
@@ -46,9 +43,7 @@ impl Control {
             .iter()
             .map(|pool| self.pool_view(round, pool, planned))
             .collect();
-        for name in orphans(self, round) {
-            views.push(orphan_view(round, &name));
-        }
+        views.extend(self.stray_views(round));
         views
     }
 
@@ -95,6 +90,9 @@ impl Control {
             !is_stop(stop) && !matches!(stop, Stop::Paused { .. } | Stop::Frozen { .. })
         });
         holds.extend(self.waiting_removals(round, &pool.name));
+        if let Some(text) = reading.and_then(|reading| unknown_type(pool, reading)) {
+            reasons.insert(0, text);
+        }
         let missed = self.missed(round, &pool.name);
         if !missed.is_empty() {
             reasons.insert(0, tell_missed(&missed));
@@ -105,9 +103,11 @@ impl Control {
         if let Some(reading) = reading {
             reasons.extend(reading.warnings.iter().cloned());
         }
+        // Of a group that is gone its stop says all.
         let error = self
             .pools
             .watch(&pool.name)
+            .filter(|watch| watch.gone.is_none() || reading.is_none())
             .and_then(|watch| watch.error.as_ref());
         PoolView {
             name: pool.name.clone(),
@@ -139,7 +139,7 @@ impl Control {
             stopped: stops
                 .iter()
                 .filter(|stop| is_stop(stop))
-                .map(|stop| stopped(&pool.name, stop))
+                .map(|stop| self.stopped(round, pool, stop))
                 .collect(),
             holds,
             missed: u32::try_from(missed.len()).unwrap_or(u32::MAX),
@@ -147,7 +147,7 @@ impl Control {
                 .freeze_of(round, &pool.name)
                 .cloned()
                 .or_else(|| frozen_by_tag(pool, reading.map(AsRef::as_ref))),
-            read_error: error.map(|error| error.message.clone()),
+            read_error: error.map(|error| unreadable(pool, self.mode(round, &pool.name), error)),
             offerings: reading
                 .map(|reading| {
                     reading
@@ -296,78 +296,4 @@ const fn is_stop(stop: &Stop) -> bool {
         stop,
         Stop::NeverJoined { .. } | Stop::Failed { .. } | Stop::NotOurs { .. }
     )
-}
-
-/// Why a pool is stopped, and how it goes on.
-pub(super) fn stopped(pool: &PoolId, stop: &Stop) -> String {
-    let text = render_stop(stop);
-    match stop {
-        Stop::NeverJoined { .. } | Stop::Failed { .. } => {
-            format!("{text}; `drover pools resume {pool}` lets it grow again")
-        }
-        _ => text,
-    }
-}
-
-/// Pools that nodes, launches or settings name and the config does not.
-pub(super) fn orphans(control: &Control, round: &Round) -> BTreeSet<PoolId> {
-    let nodes = round
-        .ledger
-        .nodes
-        .values()
-        .filter_map(|held| held.value.pool.clone());
-    let launches = round
-        .ledger
-        .launches
-        .values()
-        .map(|held| held.value.pool.clone());
-    nodes
-        .chain(launches)
-        .chain(round.ledger.pools.keys().cloned())
-        .filter(|pool| control.config.pool(pool).is_none())
-        .collect()
-}
-
-fn orphan_view(round: &Round, name: &PoolId) -> PoolView {
-    let nodes = round
-        .ledger
-        .nodes
-        .values()
-        .filter(|held| held.value.pool.as_ref() == Some(name))
-        .count();
-    PoolView {
-        name: name.clone(),
-        kind: None,
-        site: None,
-        mode: Mode::Observe,
-        min: 0,
-        max: 0,
-        spare: 0,
-        nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
-        ready: 0,
-        idle: 0,
-        draining: 0,
-        coming: 0,
-        unreachable: 0,
-        unmanaged: 0,
-        paused: Vec::new(),
-        stopped: Vec::new(),
-        holds: vec![ORPHANED.to_owned()],
-        missed: 0,
-        frozen: None,
-        read_error: None,
-        offerings: Vec::new(),
-        reasons: Vec::new(),
-        remarks: Vec::new(),
-        origin: String::new(),
-        orphaned: true,
-        misses: 0,
-        launches: round
-            .ledger
-            .launches
-            .values()
-            .filter(|held| held.value.pool == *name)
-            .map(|held| held.value.clone())
-            .collect(),
-    }
 }

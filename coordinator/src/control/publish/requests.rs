@@ -3,8 +3,7 @@
 //! Called by `publish`. **Invariant:** only what can still come is called coming; a node that was ready and is not now is
 //! named, with why.
 
-use super::rendered;
-use crate::control::cycle::Round;
+use crate::control::cycle::{Control, Round};
 use crate::control::events::time;
 use crate::control::fleet::FleetNode;
 use crate::control::requests::assigned;
@@ -151,6 +150,7 @@ fn held_up(assignments: &[AssignmentView]) -> impl Iterator<Item = String> + '_ 
 }
 
 pub(super) fn request_view(
+    control: &Control,
     round: &Round,
     request: &RequestRecord,
     input: &PlanInput,
@@ -165,18 +165,19 @@ pub(super) fn request_view(
     let coming = sum(&|state| matches!(state, UnitState::Coming(_)));
     let away = sum(&|state| matches!(state, UnitState::Unavailable(_)));
     let missing = request.spec.units.saturating_sub(assigned(request));
+    let source = Source::Request(request.name.clone());
     let outcome = input
         .classes
         .iter()
         .zip(&planned.report.classes)
-        .find(|(class, _)| class.source == Source::Request(request.name.clone()))
+        .find(|(class, _)| class.source == source)
         .map(|(_, outcome)| outcome);
     let mut reasons: Vec<String> = held_up(&assignments).collect();
     if missing > 0 {
         // Else nothing is left to plan for it: what it waits for is told below.
         reasons.extend(
             outcome
-                .map(|outcome| rendered(&outcome.reasons, round))
+                .map(|outcome| control.advised(round, planned, &source, &outcome.reasons))
                 .unwrap_or_default(),
         );
     }

@@ -153,7 +153,7 @@ impl Admin {
             .iter()
             .filter(|(id, _)| pool.is_empty() || id.as_str() == pool)
             .map(|(id, record)| {
-                let shown = view.pool(id.as_str()).filter(|pool| !pool.orphaned);
+                let shown = view.pool(id.as_str()).filter(|pool| pool.kind.is_some());
                 groups::adoption(id, record, shown.map(|pool| pool.mode))
             })
             .collect();
@@ -174,7 +174,6 @@ fn table(id: &PoolId, of: &GroupRef, max: u32) -> String {
         "[[pool]]".to_owned(),
         format!("name = {}", text(id.as_str())),
         "kind = \"asg\"".to_owned(),
-        format!("site = {}", text(&of.region)),
         format!("region = {}", text(&of.region)),
         format!("group = {}", text(&of.group)),
         "mode = \"observe\"".to_owned(),

@@ -5,7 +5,7 @@ use super::super::stage::node::{State, allocatable};
 use super::super::stage::{Pool, Shared, Stage};
 use crate::ports::actuate::{
     ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
-    ProviderFailure, Way,
+    ProviderFailure, Recipe, Way,
 };
 use crate::world::{ApiTrouble, Ask, GroupSpec, MarketSpec, OfferingSpec};
 use async_trait::async_trait;
@@ -126,6 +126,7 @@ fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
         unfilled: 0,
         withdrawing: false,
         dead: Vec::new(),
+        recipe: Recipe::default(),
         read_at: stage.wall(),
     })
 }

@@ -13,7 +13,7 @@ use futures::stream;
 
 use super::reading::{self, Read};
 use super::{AsgActuator, AsgPool, convert, template};
-use crate::ports::actuate::{ActuateError, PoolReading};
+use crate::ports::actuate::{ActuateError, NO_SUCH_GROUP, PoolReading};
 
 /// Longest time for one region, unless told otherwise: two attempts of a call.
 pub(super) const REGION_DEADLINE: Duration = Duration::from_secs(10);
@@ -217,8 +217,8 @@ impl<A: AwsApi> AsgActuator<A> {
     }
 }
 
-/// A group that AWS does not know.
+/// A group that AWS does not know: only when a describe was answered, and the answer lacks it.
 pub(super) fn missing(pool: &AsgPool) -> ActuateError {
     let text = format!("there is no group {} in {}", pool.group, pool.region);
-    convert::refused(FailureKind::Config, "", text)
+    convert::refused(FailureKind::Config, NO_SUCH_GROUP, text)
 }

@@ -15,7 +15,7 @@ use super::quotes::Quotes;
 use super::tags;
 use super::template::GroupFacts;
 use super::withdraw::under_way;
-use crate::ports::actuate::PoolReading;
+use crate::ports::actuate::{PoolReading, Recipe};
 
 mod members;
 mod offerings;
@@ -61,6 +61,18 @@ pub(super) fn is_warm(group: &Group) -> Option<&'static str> {
         .then_some("its warm pool has instances, which come sooner")
 }
 
+/// What the group's instances are made from.
+fn recipe(read: &Read<'_>) -> Recipe {
+    let mut subnets = read.group.subnets.clone();
+    subnets.sort_unstable();
+    let mut zones = read.group.zones.clone();
+    zones.sort_unstable();
+    Recipe {
+        template: read.facts.made_from.clone(),
+        group: format!("{subnets:?} {zones:?} {:?}", read.group.template),
+    }
+}
+
 /// The reading, and the zone of each of its offerings.
 pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, String>) {
     let why_group = no_launch_instances(read.group)
@@ -94,6 +106,7 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
     let failures = members::failures(read, &offerings);
     let mut remarks = offered.remarks;
     remarks.extend(paid::remarks(read));
+    remarks.extend(warnings::remarks(read));
     let reading = PoolReading {
         instances,
         steering,
@@ -109,6 +122,7 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
         unfilled: read.group.coming(),
         withdrawing: under_way(&read.group.tags).is_some(),
         dead: members::dead(read),
+        recipe: recipe(read),
         read_at: read.now,
         offerings,
     };

@@ -26,6 +26,8 @@ pub(super) struct GroupFacts {
     pub(super) reservations: ReservationUse,
     /// How it pays; a group that mixes both is planned at on-demand.
     pub(super) spot: bool,
+    /// The template, its version and its image, as they are in force; empty when they are not known.
+    pub(super) made_from: String,
     /// What could not be learnt or should be mended, for a person.
     pub(super) doubts: Vec<String>,
     /// What is worth knowing.
@@ -134,6 +136,9 @@ fn tell(facts: &mut GroupFacts, asked: &TemplateRef, found: &Template) {
         .image
         .as_ref()
         .map_or_else(String::new, |image| format!(", image {image}"));
+    if now.version.is_some() {
+        facts.made_from = format!("{name} version {number}{image}");
+    }
     facts
         .remarks
         .push(format!("launches from template {name}, {which}{image}"));

@@ -6,7 +6,7 @@ use drover_core::model::{FailureKind, Stop};
 
 use super::Read;
 use crate::adapters::actuate::asg::look::is_over;
-use crate::adapters::actuate::asg::owner::{Claim, FREEZE_TAG, frozen};
+use crate::adapters::actuate::asg::owner::{FREEZE_TAG, OWNER_TAG, UNCLAIMED, frozen};
 use crate::adapters::actuate::asg::withdraw::under_way;
 
 /// Processes that end or replace members on AWS's own account.
@@ -64,13 +64,22 @@ pub(super) fn stops(read: &Read<'_>) -> Vec<Stop> {
     stops
 }
 
+/// What is worth knowing of whose it is. No warning: nothing is wrong, and a pool in `observe` stays so for as long as it
+/// likes.
+pub(super) fn remarks(read: &Read<'_>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let offered = read.group.tags.get(OWNER_TAG).map(|value| value.trim()) == Some(UNCLAIMED);
+    if offered {
+        remarks
+            .push("not claimed yet: the first change will write this coordinator's name into the owner tag".to_owned());
+    }
+    remarks
+}
+
 /// What a person should mend or know.
 pub(super) fn warnings(read: &Read<'_>) -> Vec<String> {
     let group = read.group;
     let mut warnings = Vec::new();
-    if read.owner.judge(&group.tags) == Ok(Claim::Open) {
-        warnings.push("not claimed yet: the first change will write the owner tag".to_owned());
-    }
     for process in MUST_BE_SUSPENDED {
         if !group.suspended.contains_key(process) {
             warnings.push(format!(

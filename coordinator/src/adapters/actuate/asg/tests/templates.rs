@@ -12,6 +12,7 @@ use drover_core::model::{Market, MicroUsd, Offering};
 
 use super::fake::a100s;
 use super::*;
+use crate::ports::actuate::NO_SUCH_GROUP;
 
 /// What AWS offers, and how often it was asked.
 #[derive(Default)]
@@ -571,6 +572,7 @@ async fn a_group_deleted_under_our_feet_is_one_pools_trouble() {
     let read = adapter.read(&both).await;
     let gone = read[0].1.as_ref().expect_err("is gone");
     assert_eq!(gone.kind, FailureKind::Config);
+    assert_eq!(gone.code, NO_SUCH_GROUP);
     assert!(
         gone.message.contains("there is no group p4 in r1"),
         "{gone}"
@@ -582,4 +584,45 @@ async fn a_group_deleted_under_our_feet_is_one_pools_trouble() {
         .expect_err("is gone");
     assert!(refused.message.contains("no group p4"), "{refused}");
     assert!(fake.mutations().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_group_launches_from_changes_with_its_template_and_with_its_subnets_alone() {
+    let rig = Rig::new(group("p4", &["a", "b"]), Offers::default(), |_| ());
+    let at = |version| template(version, P4D, &format!("ami-{version}"));
+    let set = |facts| rig.fake.world().template = Some(Some(facts));
+    let change = |change: &dyn Fn(&mut Group)| {
+        let mut world = rig.fake.world();
+        change(world.groups.values_mut().next().expect("a group"));
+    };
+    set(at(1));
+    let first = rig.read().await.recipe;
+    assert_eq!(first.template, "lt-1 version 1, image ami-1");
+    rig.pass(6);
+    change(&|group| drop(group.tags.insert("a".into(), "b".into())));
+    assert_eq!(rig.read().await.recipe, first);
+    change(&|group| group.subnets = vec!["subnet-9".into()]);
+    let moved = rig.read().await.recipe;
+    assert_eq!(moved.template, first.template);
+    assert_ne!(moved.group, first.group);
+    set(at(2));
+    rig.pass(6);
+    let new = rig.read().await.recipe;
+    assert_eq!(new.template, "lt-1 version 2, image ami-2");
+    assert_eq!(new.group, moved.group);
+}
+
+#[tokio::test]
+async fn a_group_that_is_offered_is_no_warning_and_one_claimed_before_is_nothing() {
+    let mut p4 = group("p4", &["a"]);
+    for (owner, says) in [("unclaimed", true), ("store/3", false), ("store/7", false)] {
+        p4.tags.insert("drover:owner".into(), owner.into());
+        let reading = Rig::new(p4.clone(), Offers::default(), |_| ()).read().await;
+        silent(&reading.warnings, "claimed");
+        let told = reading
+            .remarks
+            .iter()
+            .any(|r| r.contains("not claimed yet"));
+        assert_eq!(told, says, "{owner}: {:?}", reading.remarks);
+    }
 }

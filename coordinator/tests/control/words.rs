@@ -1,0 +1,208 @@
+//! What people read of pools and requests says what to do: where a stop is mended, what would be asked, and nothing that
+//! does not concern them.
+
+use crate::rig::{GPUS, Rig, two_pools};
+use drover::control::view::PoolView;
+use drover_core::model::{FailureKind, Millis, Stop};
+
+fn pool(rig: &Rig, name: &str) -> PoolView {
+    rig.view().pool(name).expect("a pool").clone()
+}
+
+fn alarm(rig: &Rig, kind: &str, subject: &str) -> Option<String> {
+    let view = rig.view();
+    let mut all = view.alarms.iter();
+    let found = all.find(|alarm| alarm.kind == kind && alarm.subject == subject);
+    found.map(|alarm| alarm.message.clone())
+}
+
+async fn explained(rig: &Rig, name: &str) -> Vec<String> {
+    let told = rig.commands.explain(name).await.expect("explained");
+    let mut all = vec![told.summary];
+    all.extend(told.lines);
+    all
+}
+
+#[tokio::test]
+async fn resuming_is_advised_only_for_stops_that_it_ends() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let suspended = Stop::Failed {
+        failure: FailureKind::Suspended,
+        why: "Launch is suspended in the group: ada".to_owned(),
+    };
+    rig.cloud
+        .script("a", |script| script.stops = vec![suspended]);
+    rig.cloud.script("b", |script| {
+        script.launch_fails = Some(FailureKind::Config)
+    });
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    let shown = pool(&rig, "a").stopped;
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    for text in [
+        shown[0].clone(),
+        alarm(&rig, "pool_stopped", "a").expect("an alarm"),
+        explained(&rig, "a").await[0].clone(),
+    ] {
+        assert!(
+            text.contains("ada; ") && text.contains("by itself"),
+            "{text}"
+        );
+        assert!(!text.contains("pools resume"), "{text}");
+    }
+    let resumed = rig
+        .commands
+        .resume_pool("admin/ada", "a")
+        .await
+        .expect("nothing to do");
+    let told = resumed.unchanged.expect("unchanged");
+    assert!(told.contains("ada") && told.contains("by itself"), "{told}");
+
+    let text = &pool(&rig, "b").stopped[0];
+    assert!(text.contains("`drover pools resume b`"), "{text}");
+    let event = &rig.events("pool_stopped").await[0];
+    assert!(
+        event.message.contains("`drover pools resume b`"),
+        "{event:?}"
+    );
+
+    rig.cloud.script("a", |script| script.stops.clear());
+    rig.pass(Millis::seconds(10)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 1, "it grew by itself");
+}
+
+#[tokio::test]
+async fn a_stop_by_a_permission_says_that_it_is_tried_again() {
+    let mut rig = Rig::new(&two_pools()).await;
+    for pool in ["a", "b"] {
+        rig.cloud.script(pool, |script| {
+            script.launch_fails = Some(FailureKind::Permission)
+        });
+    }
+    rig.ask("job", 1, GPUS).await;
+    rig.cycle().await;
+    let text = &pool(&rig, "a").stopped[0];
+    assert!(text.contains("tried again after 60 min"), "{text}");
+}
+
+#[tokio::test]
+async fn a_request_is_told_nothing_of_pools_that_do_not_fit_it() {
+    let text = two_pools().replacen(
+        "removal_quota",
+        "labels = { disk = \"nvme\" }\nremoval_quota",
+        1,
+    );
+    let mut rig = Rig::new(&text).await;
+    rig.ask_with("fast", 2, GPUS, |spec| {
+        spec.labels.insert("disk".to_owned(), "nvme".to_owned());
+    })
+    .await;
+    rig.ask_with("slow", 1, GPUS, |spec| spec.pools = vec!["b".into()])
+        .await;
+    rig.cycle().await;
+    assert_eq!(
+        (rig.cloud.alive("a").len(), rig.cloud.alive("b").len()),
+        (2, 1)
+    );
+    // All of it has a place.
+    let told = explained(&rig, "fast").await.join("\n");
+    assert!(told.contains(" a: asks for 2"), "{told}");
+    assert!(!told.contains(" b: "), "{told}");
+    // Some of it waits.
+    rig.cloud.script("a", |script| script.capacity = Some(0));
+    rig.ask_with("more", 2, GPUS, |spec| {
+        spec.labels.insert("disk".to_owned(), "nvme".to_owned());
+    })
+    .await;
+    rig.ask_with("other", 1, GPUS, |spec| spec.pools = vec!["b".into()])
+        .await;
+    rig.cycle().await;
+    let told = explained(&rig, "more").await.join("\n");
+    assert!(told.contains(" a: asks for 2"), "{told}");
+    assert!(!told.contains(" b: asks"), "{told}");
+    let told = explained(&rig, "other").await.join("\n");
+    assert!(!told.contains(" a: asks"), "{told}");
+}
+
+#[tokio::test]
+async fn the_words_of_a_failure_are_said_once() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let words = "glass: Shortage of everything that a person could want";
+    rig.cloud.script("a", |script| {
+        script.launch_fails = Some(FailureKind::Shortage);
+        script.words = words.to_owned();
+    });
+    rig.ask_with("job", 1, GPUS, |spec| spec.pools = vec!["a".into()])
+        .await;
+    rig.pass(Millis::minutes(5)).await;
+    let failed = rig.events("launch_failed").await.len();
+    assert!(failed >= 3, "{failed}");
+    for name in ["a", "job"] {
+        let told = explained(&rig, name).await;
+        let times = told.iter().filter(|line| line.contains(words)).count();
+        assert_eq!(times, 1, "{name}: {told:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_probe_that_is_due_waits_for_demand_and_is_not_told_with_a_past_time() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| {
+        script.launch_fails = Some(FailureKind::Shortage)
+    });
+    rig.ask_with("job", 1, GPUS, |spec| spec.pools = vec!["a".into()])
+        .await;
+    rig.cycle().await;
+    let told = explained(&rig, "a").await.join("\n");
+    assert!(told.contains("next probe at 2"), "{told}");
+    rig.commands
+        .cancel_request("admin/ada", "job")
+        .await
+        .expect("cancelled");
+    rig.pass(Millis::minutes(30)).await;
+    let told = explained(&rig, "a").await.join("\n");
+    assert!(!told.contains("next probe at"), "{told}");
+    assert!(told.contains("probed with the next demand"), "{told}");
+}
+
+#[tokio::test]
+async fn a_pool_of_an_unknown_type_names_itself_the_type_and_the_fix() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| {
+        script.unknown_type = true;
+        script.kind = "x9.huge".to_owned();
+    });
+    rig.cloud.script("b", |script| script.dark = true);
+    rig.ask_with("job", 1, GPUS, |spec| spec.pools = vec!["a".into()])
+        .await;
+    rig.cycle().await;
+    let told = alarm(&rig, "unknown_type", "a").expect("an alarm");
+    let view = rig.view();
+    let waits = &view.request("job").expect("a request").reasons;
+    let waits = waits.iter().find(|reason| reason.contains("x9.huge"));
+    for text in [
+        told,
+        waits.expect("a reason").clone(),
+        pool(&rig, "a").reasons[0].clone(),
+    ] {
+        assert!(text.contains("a ") && text.contains("x9.huge"), "{text}");
+        assert!(text.contains("name a type that is known"), "{text}");
+    }
+    rig.cloud.script("a", |script| script.unknown_type = false);
+    rig.pass(Millis::seconds(5)).await;
+    assert_eq!(alarm(&rig, "unknown_type", "a"), None);
+}
+
+#[tokio::test]
+async fn in_observe_a_request_says_what_would_be_asked() {
+    let text = two_pools().replace("mode = \"full\"", "mode = \"observe\"");
+    let mut rig = Rig::new(&text).await;
+    rig.ask("job", 2, GPUS).await;
+    rig.cycle().await;
+    let told = explained(&rig, "job").await.join("\n");
+    assert!(
+        told.contains("would ask a for 2; observe mode, `drover pools mode a grow` allows it"),
+        "{told}"
+    );
+    assert_eq!(rig.cloud.asked(), 0);
+}
