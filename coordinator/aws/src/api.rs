@@ -19,6 +19,7 @@ use crate::{
 /// decision. [`AwsError::may_have_applied`] says whether a failed one can have taken effect. Reads may be
 /// repeated by the implementation.
 #[async_trait]
+#[auto_impl::auto_impl(Arc)]
 pub trait AwsApi: Send + Sync {
     /// DescribeAutoScalingGroups by name, all pages. A group that does not exist is absent from the answer.
     async fn describe_groups(
@@ -101,105 +102,4 @@ pub trait AwsApi: Send + Sync {
         region: &Region,
         template: &TemplateRef,
     ) -> Result<Option<TemplateFacts>, AwsError>;
-}
-
-/// Behind a pointer it is the same.
-#[async_trait]
-impl<T: AwsApi + ?Sized> AwsApi for std::sync::Arc<T> {
-    async fn describe_groups(
-        &self,
-        region: &Region,
-        names: &[GroupName],
-    ) -> Result<BTreeMap<GroupName, Group>, AwsError> {
-        (**self).describe_groups(region, names).await
-    }
-
-    async fn describe_activities(
-        &self,
-        region: &Region,
-        group: &GroupName,
-        since_unix_ms: i64,
-    ) -> Result<Activities, AwsError> {
-        (**self)
-            .describe_activities(region, group, since_unix_ms)
-            .await
-    }
-
-    async fn launch_instances(
-        &self,
-        region: &Region,
-        ask: &LaunchAsk,
-    ) -> Result<LaunchReply, AwsError> {
-        (**self).launch_instances(region, ask).await
-    }
-
-    async fn set_desired_capacity(
-        &self,
-        region: &Region,
-        group: &GroupName,
-        desired: u32,
-    ) -> Result<(), AwsError> {
-        (**self).set_desired_capacity(region, group, desired).await
-    }
-
-    async fn terminate_with_decrement(
-        &self,
-        region: &Region,
-        instance: &InstanceId,
-    ) -> Result<(), AwsError> {
-        (**self).terminate_with_decrement(region, instance).await
-    }
-
-    async fn protect_from_scale_in(
-        &self,
-        region: &Region,
-        group: &GroupName,
-        instances: &[InstanceId],
-    ) -> Result<(), AwsError> {
-        (**self)
-            .protect_from_scale_in(region, group, instances)
-            .await
-    }
-
-    async fn suspend_launch(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
-        (**self).suspend_launch(region, group).await
-    }
-
-    async fn resume_launch(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
-        (**self).resume_launch(region, group).await
-    }
-
-    async fn tag_group(
-        &self,
-        region: &Region,
-        group: &GroupName,
-        key: &str,
-        value: &str,
-    ) -> Result<(), AwsError> {
-        (**self).tag_group(region, group, key, value).await
-    }
-
-    async fn describe_instances(
-        &self,
-        region: &Region,
-        instances: &[InstanceId],
-    ) -> Result<BTreeMap<InstanceId, Instance>, AwsError> {
-        (**self).describe_instances(region, instances).await
-    }
-
-    async fn describe_instance_types(
-        &self,
-        region: &Region,
-        types: &[String],
-    ) -> Result<BTreeMap<String, InstanceTypeFacts>, AwsError> {
-        (**self).describe_instance_types(region, types).await
-    }
-
-    async fn describe_template(
-        &self,
-        region: &Region,
-        template: &TemplateRef,
-    ) -> Result<Option<TemplateFacts>, AwsError> {
-        (**self).describe_template(region, template).await
-    }
 }

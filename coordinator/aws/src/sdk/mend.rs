@@ -3,6 +3,7 @@
 //! Called through the trait. It can switch on what protects and off what ends members, and nothing else.
 
 use async_trait::async_trait;
+use aws_sdk_autoscaling::operation::update_auto_scaling_group::builders::UpdateAutoScalingGroupFluentBuilder as Update;
 
 use super::SdkAws;
 use crate::{AwsError, AwsMend, Call, GroupName, Region};
@@ -13,16 +14,8 @@ const OWN_REMOVALS: [&str; 2] = ["AZRebalance", "ReplaceUnhealthy"];
 #[async_trait]
 impl AwsMend for SdkAws {
     async fn protect_new(&self, region: &Region, group: &GroupName) -> Result<(), AwsError> {
-        let clients = self.clients(region).await;
-        let request = clients
-            .autoscaling
-            .update_auto_scaling_group()
-            .auto_scaling_group_name(group.as_str())
-            .new_instances_protected_from_scale_in(true);
-        self.turn(region, Call::UpdateAutoScalingGroup)
-            .once(request.send())
-            .await?;
-        Ok(())
+        let protect = |update: Update| update.new_instances_protected_from_scale_in(true);
+        self.update(region, group, protect).await
     }
 
     async fn suspend_own_removals(
@@ -47,14 +40,26 @@ impl AwsMend for SdkAws {
         region: &Region,
         group: &GroupName,
     ) -> Result<(), AwsError> {
+        let off = |update: Update| update.capacity_rebalance(false);
+        self.update(region, group, off).await
+    }
+}
+
+impl SdkAws {
+    /// UpdateAutoScalingGroup with one change.
+    async fn update(
+        &self,
+        region: &Region,
+        group: &GroupName,
+        change: impl FnOnce(Update) -> Update + Send,
+    ) -> Result<(), AwsError> {
         let clients = self.clients(region).await;
-        let request = clients
+        let update = clients
             .autoscaling
             .update_auto_scaling_group()
-            .auto_scaling_group_name(group.as_str())
-            .capacity_rebalance(false);
+            .auto_scaling_group_name(group.as_str());
         self.turn(region, Call::UpdateAutoScalingGroup)
-            .once(request.send())
+            .once(change(update).send())
             .await?;
         Ok(())
     }
