@@ -114,31 +114,15 @@ impl Control {
     }
 
     pub(super) fn call_beat(&mut self, round: &Round, key: &str, record: &HookRecord) {
-        let Some(actuator) = self.hook_driver(&record.pool) else {
-            return;
-        };
-        if !self.may_call(round, key) {
-            return;
-        }
-        let (key, record, at) = (key.to_owned(), record.clone(), round.now);
-        self.deeds.begin(Deed::Hook(key.clone()), async move {
-            let HookRecord {
-                pool,
-                hook,
-                instance,
-                ..
-            } = &record;
-            let result = actuator.beat(pool, hook, instance).await;
-            Done::Hook(HookDone {
-                key,
-                at,
-                is_beat: true,
-                result,
-            })
-        });
+        self.call_hook(round, key, record, true);
     }
 
     pub(super) fn call_complete(&mut self, round: &Round, key: &str, record: &HookRecord) {
+        self.call_hook(round, key, record, false);
+    }
+
+    /// One call for a hook, beside the cycle.
+    fn call_hook(&mut self, round: &Round, key: &str, record: &HookRecord, is_beat: bool) {
         let Some(actuator) = self.hook_driver(&record.pool) else {
             return;
         };
@@ -153,11 +137,15 @@ impl Control {
                 instance,
                 ..
             } = &record;
-            let result = actuator.complete(pool, hook, instance).await;
+            let result = if is_beat {
+                actuator.beat(pool, hook, instance).await
+            } else {
+                actuator.complete(pool, hook, instance).await
+            };
             Done::Hook(HookDone {
                 key,
                 at,
-                is_beat: false,
+                is_beat,
                 result,
             })
         });
