@@ -81,10 +81,15 @@ struct Ran {
 
 impl Rig {
     fn new() -> Self {
+        Self::with(true)
+    }
+
+    /// `cycles`: whether the control cycle runs.
+    fn with(cycles: bool) -> Self {
         let runtime = tokio::runtime::Runtime::new().expect("runtime");
         let home = tempfile::tempdir().expect("directory");
         let state = tempfile::tempdir().expect("directory");
-        let address = runtime.block_on(start(home.path(), state.path()));
+        let address = runtime.block_on(start(home.path(), state.path(), cycles));
         Self {
             runtime,
             home,
@@ -125,7 +130,7 @@ fn drover(home: &Path, words: &[&str]) -> Ran {
     }
 }
 
-async fn start(home: &Path, state: &Path) -> String {
+async fn start(home: &Path, state: &Path, cycles: bool) -> String {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let config = Arc::new(drover::config::parse(CONFIG).expect("config"));
     let store: Arc<dyn Store> =
@@ -230,11 +235,13 @@ async fn start(home: &Path, state: &Path) -> String {
     );
     let tls = tls::config(&ca, &["localhost".to_owned()], &clock).expect("TLS");
     let gate = Gate::new(store, clock);
-    tokio::spawn(drover::control::run::run(
-        control,
-        rehearsals,
-        std::future::pending::<()>(),
-    ));
+    let cycle = drover::control::run::run(control, rehearsals, std::future::pending::<()>());
+    if cycles {
+        tokio::spawn(cycle);
+    } else {
+        // It holds the ends that it would read: it is kept, and never looked at.
+        Box::leak(Box::new(cycle));
+    }
     tokio::spawn(drover::serve::run(
         listener,
         tls,
@@ -541,6 +548,31 @@ fn events_are_followed_as_they_happen() {
     assert!(seqs.is_sorted() && seqs.len() >= 2, "{seqs:?}");
     child.kill().expect("end");
     child.wait().expect("end");
+}
+
+/// Before the first cycle nothing is known: that a name is not known then says nothing about it.
+#[test]
+fn no_name_is_unknown_before_the_first_cycle() {
+    let rig = Rig::with(false);
+    std::thread::scope(|scope| {
+        for line in [
+            "events --subject n-1",
+            "explain titan-01",
+            "nodes show titan-01",
+            "nodes cordon titan-01",
+            "nodes uncordon titan-01",
+            "nodes drain titan-01",
+            "nodes revoke titan-01",
+            "nodes readmit titan-01",
+        ] {
+            let rig = &rig;
+            scope.spawn(move || {
+                let ran = rig.run("admin", line);
+                assert_ne!(ran.code, 0, "{line}: {ran:?}");
+                assert!(ran.stderr.contains("has just started"), "{line}: {ran:?}");
+            });
+        }
+    });
 }
 
 #[test]

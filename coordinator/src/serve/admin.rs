@@ -226,9 +226,7 @@ impl AdminService for Admin {
 
     async fn events(&self, request: Request<v1::EventsRequest>) -> Answer<Self::EventsStream> {
         let mut wish = request.into_inner();
-        text("subject", &wish.subject, limits::NAME_BYTES)?;
-        let subject = self.commands.event_subject(&wish.subject).await;
-        wish.subject = subject.map_err(refuse)?;
+        wish.subject = self.subject(&wish.subject).await?;
         Ok(Response::new(
             events::stream(self.commands.clone(), wish).await,
         ))

@@ -17,8 +17,8 @@ impl Admin {
     /// Begins to empty a node.
     pub(super) async fn drain(&self, by: String, wish: v1::DrainNodeRequest) -> Answer<v1::Node> {
         text("reason", &wish.reason, limits::TEXT_BYTES)?;
-        let id = self.commands.node_id(&wish.node).map_err(refuse)?;
         let view = self.view().await?;
+        let id = self.commands.node_id(&wish.node).map_err(refuse)?;
         let node = view.nodes.iter().find(|node| node.id == id);
         let kind = node.and_then(|node| kind_of(&view, node));
         let policy = v1::DrainPolicy::try_from(wish.policy)
@@ -66,9 +66,10 @@ impl Admin {
     /// Revokes a node.
     pub(super) async fn expel(&self, by: String, wish: v1::RevokeNodeRequest) -> Answer<v1::Node> {
         text("reason", &wish.reason, limits::TEXT_BYTES)?;
+        let view = self.view().await?;
         let id = self.commands.node_id(&wish.node).map_err(refuse)?;
         // It may be gone from the view afterwards.
-        let before = self.node(&*self.view().await?, id.as_str())?;
+        let before = self.node(&view, id.as_str())?;
         let done = self.identities.revoke_node(&id, &by, &wish.reason).await;
         done.map_err(identity)?;
         let after = self.changed_node(id.as_str()).await;
@@ -83,6 +84,7 @@ impl Admin {
     ) -> Answer<v1::Node> {
         text("node", &wish.node, limits::NAME_BYTES)?;
         text("reason", &wish.reason, limits::TEXT_BYTES)?;
+        self.view().await?;
         let name = match self.commands.node_id(&wish.node) {
             Ok(id) => id.0,
             Err(CommandError::NotFound { .. }) => wish.node,

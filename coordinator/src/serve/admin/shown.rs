@@ -38,6 +38,15 @@ impl Admin {
         Ok(view)
     }
 
+    /// What events call the one thing that is meant, which no view names before the first cycle; empty for all.
+    pub(super) async fn subject(&self, name: &str) -> Result<String, Status> {
+        text("subject", name, limits::NAME_BYTES)?;
+        if !name.is_empty() {
+            self.view().await?;
+        }
+        self.commands.event_subject(name).await.map_err(refuse)
+    }
+
     pub(super) fn wire(&self, view: &FleetView, node: &NodeView) -> v1::Node {
         let kind = kind_of(view, node);
         let now = self.clock.wall();
