@@ -126,6 +126,36 @@ fn a_text_never_seen_before_is_kept_verbatim_and_stops_nothing() {
     field.served("job");
 }
 
+/// Credentials that expire between a reading and an ask say nothing about the pool.
+#[test]
+fn an_ask_that_meets_expired_credentials_stops_no_pool() {
+    let mut east = pool(EAST, "stale-e");
+    east.price = "0.5";
+    let mut field = Field::start(&[east, pool(WEST, "stale-w")], Scenario::default());
+    field.explained("stale-e", "not claimed yet");
+    let expired = Fault {
+        region: Some(EAST.into()),
+        action: Some("LaunchInstances".into()),
+        effect: Effect::Error {
+            status: 403,
+            code: "ExpiredToken".into(),
+            message: "The security token included in the request is expired".into(),
+        },
+        ..Fault::default()
+    };
+    field.set(Scenario {
+        faults: vec![expired],
+        ..Scenario::default()
+    });
+    field.ask_for("job", 1);
+    field.boot("stale-w", WEST, 1);
+    field.served("job");
+    let shown = field.coordinator.ask(&["pools", "show", "stale-e"]);
+    assert!(shown["stopped"].is_null(), "{shown}");
+    field.explained("stale-e", "credentials have expired");
+    field.nobody_was_hurt();
+}
+
 /// Clear, retried, nothing else stops.
 #[test]
 fn expired_credentials_are_told_retried_and_stop_no_other_region() {

@@ -226,8 +226,9 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
         known: &[InstanceId],
         now: UnixMs,
     ) -> Result<LaunchOutcome, ActuateError> {
-        self.find_out(self.pool(&order.pool)?, order, known, now)
-            .await
+        let pool = self.pool(&order.pool)?;
+        let found = self.find_out(pool, order, known, now).await;
+        found.map_err(convert::failed_change)
     }
 
     async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {
@@ -235,17 +236,19 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
         let left = self.let_go(pool, instance).await;
         self.treasury
             .changed(&pool.region, &pool.group, self.clock.mono());
-        left
+        left.map_err(convert::failed_change)
     }
 
     async fn bury(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {
-        self.take_off_the_books(self.pool(pool)?, instance).await
+        let buried = self.take_off_the_books(self.pool(pool)?, instance).await;
+        buried.map_err(convert::failed_change)
     }
 
     async fn guard(&self, pool: &PoolId) -> Result<(), ActuateError> {
         let pool = self.pool(pool)?;
         let mut flight = self.memory(pool).alone().await;
-        self.prepare(pool, &mut flight).await.map(|_| ())
+        let ready = self.prepare(pool, &mut flight).await;
+        ready.map(|_| ()).map_err(convert::failed_change)
     }
 
     async fn hooks(&self, pool: &PoolId) -> Result<Vec<Hook>, ActuateError> {
@@ -271,6 +274,7 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
     }
 
     async fn withdraw(&self, pool: &PoolId) -> Result<Withdrawal, ActuateError> {
-        self.give_back(self.pool(pool)?).await
+        let given = self.give_back(self.pool(pool)?).await;
+        given.map_err(convert::failed_change)
     }
 }

@@ -29,12 +29,31 @@ pub(super) fn kind(kind: AwsKind) -> FailureKind {
     }
 }
 
+/// [`ActuateError::code`] of whatever AWS says to credentials that have expired or are not there.
+const NO_CREDENTIALS: &str = "NoCredentials";
+
 /// A failed call.
 pub(super) fn failed(error: &AwsError) -> ActuateError {
     ActuateError {
         kind: kind(error.kind),
-        code: error.code.clone().unwrap_or_default(),
+        code: if error.is_credentials() {
+            NO_CREDENTIALS.to_owned()
+        } else {
+            error.code.clone().unwrap_or_default()
+        },
         message: error.to_string(),
+    }
+}
+
+/// A failed change. Credentials say nothing about the pool: a change that meets bad ones passes as soon as there are good
+/// ones, and stops no pool. A reading that meets them is one that cannot be believed for growth, as without permission.
+pub(super) fn failed_change(error: ActuateError) -> ActuateError {
+    if error.code != NO_CREDENTIALS {
+        return error;
+    }
+    ActuateError {
+        kind: FailureKind::Transient,
+        ..error
     }
 }
 
@@ -49,6 +68,7 @@ pub(super) fn unknown(error: &AwsError) -> ActuateError {
 
 /// Passing trouble with a first ask that was certainly not taken.
 pub(super) fn not_asked(error: ActuateError) -> ActuateError {
+    let error = failed_change(error);
     let passing = matches!(error.kind, FailureKind::Throttle | FailureKind::Transient);
     if passing && error.code != OUTCOME_UNKNOWN {
         let code = NOT_ASKED.to_owned();

@@ -825,3 +825,42 @@ async fn what_is_wrong_with_a_group_is_said() {
     assert_eq!(refused.kind, FailureKind::Suspended);
     assert_eq!(fake.mutations().len(), 0);
 }
+
+#[tokio::test]
+async fn expired_credentials_stop_no_pool_and_pass_when_there_are_fresh_ones() {
+    let expired = || {
+        error(
+            Call::DescribeAutoScalingGroups,
+            403,
+            "ExpiredToken",
+            "expired",
+        )
+    };
+    let fake = Fake::of(vec![group("p4", &["a"])]);
+    let adapter = adapter(&fake);
+    fake.fail(Call::DescribeAutoScalingGroups, vec![Some(expired())]);
+    let ids = [PoolId::new("p4")];
+    let read = adapter.read(&ids).await;
+    let unread = read[0].1.as_ref().expect_err("cannot be read");
+    assert_eq!(
+        unread.kind,
+        FailureKind::Permission,
+        "no growth on an old reading"
+    );
+
+    fake.fail(Call::DescribeAutoScalingGroups, vec![Some(expired())]);
+    let refused = adapter.launch(&order(1, "a", "t-1")).await.expect_err("no");
+    assert_eq!(
+        (refused.kind, refused.code.as_str()),
+        (FailureKind::Transient, NOT_ASKED),
+        "{refused}"
+    );
+    let denied = error(Call::LaunchInstances, 403, "ExpiredToken", "expired");
+    fake.fail(Call::LaunchInstances, vec![Some(denied)]);
+    let refused = adapter.launch(&order(1, "a", "t-2")).await.expect_err("no");
+    assert_eq!(refused.kind, FailureKind::Transient, "{refused}");
+    fake.fail(Call::DescribeAutoScalingGroups, vec![Some(expired())]);
+    let kept = adapter.leave(&ids[0], &InstanceId::new("i-1")).await;
+    assert_eq!(kept.expect_err("no").kind, FailureKind::Transient);
+    assert!(adapter.launch(&order(1, "a", "t-1")).await.is_ok());
+}
