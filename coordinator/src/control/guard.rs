@@ -103,7 +103,7 @@ impl Control {
         {
             stops.push(Stop::Stale {
                 may_grow: false,
-                why: format!("its provider throttles: {why}"),
+                why: why.clone(),
             });
         }
         let gone = self.gone(&pool.name);

@@ -12,7 +12,8 @@ use super::failures;
 use super::requests::drop_assignments;
 use super::tx::Tx;
 use crate::ports::actuate::{
-    ActuateError, LaunchOrder, LaunchOutcome, NO_SUCH_GROUP, NOT_ASKED, ProviderFailure,
+    ActuateError, LaunchOrder, LaunchOutcome, NO_CREDENTIALS, NO_SUCH_GROUP, NOT_ASKED,
+    ProviderFailure,
 };
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, InstanceId, LaunchId, Millis, PoolId};
@@ -149,6 +150,8 @@ impl Control {
         };
         let mut launch = held.value.clone();
         self.pools.stale(&launch.pool);
+        // Says something about whoever asks, and nothing about what was asked for.
+        let mut about_us = false;
         let (granted, reported) = match result {
             Ok(outcome) => {
                 launch.way = Some(outcome.way);
@@ -162,8 +165,12 @@ impl Control {
                 return Ok(());
             }
             Err(error) => {
+                about_us = error.code == NO_CREDENTIALS;
                 if error.kind == FailureKind::Throttle {
-                    self.hold_growth(round, &launch.pool, &error.message);
+                    let why = format!("its provider throttles: {}", error.message);
+                    self.hold_growth(round, &launch.pool, why);
+                } else if about_us {
+                    self.hold_growth(round, &launch.pool, error.message.clone());
                 }
                 // Nothing for a person to resume: the next reading says the same, or that it is back.
                 let kind = match error.code.as_str() {
@@ -197,7 +204,16 @@ impl Control {
             &reason,
             |target| matches!(target, AssignmentTarget::Launch(launch, n) if launch == id && *n >= granted),
         );
-        if missing == 0 && reported.is_empty() {
+        if about_us {
+            for failure in reported {
+                tx.event(Happening::LaunchFailed {
+                    pool: launch.pool.clone(),
+                    offering: launch.offering.clone(),
+                    kind: failure.kind,
+                    message: failure.message,
+                });
+            }
+        } else if missing == 0 && reported.is_empty() {
             failures::gave(round, &mut tx, &launch.offering, granted);
         } else {
             let mut told = reported;
@@ -235,8 +251,9 @@ impl Control {
         Ok(())
     }
 
-    /// A provider that is asked too often is left alone for a while, longer each time; it says nothing about capacity.
-    fn hold_growth(&mut self, round: &Round, pool: &PoolId, why: &str) {
+    /// A provider that is asked too often, or that takes no credentials, is left alone for a while, longer each time; it
+    /// says nothing about capacity.
+    fn hold_growth(&mut self, round: &Round, pool: &PoolId, why: String) {
         let times = match self.seen.held_growth.get(pool) {
             // Not throttled for long: anew.
             Some((_, times, until)) if round.mono < until.plus(THROTTLED_LONGEST) => times + 1,
@@ -245,7 +262,7 @@ impl Control {
         let pause = (THROTTLED.0 << times.min(8)).min(THROTTLED_LONGEST.0);
         let jitter = pause / 10 * u64::from(round.chance.upto(1_000)) / 1_000;
         let until = round.mono.plus(Millis(pause + jitter));
-        let held = (why.to_owned(), times, until);
+        let held = (why, times, until);
         self.seen.held_growth.insert(pool.clone(), held);
     }
 
@@ -325,7 +342,8 @@ fn count_miss(round: &Round, tx: &mut Tx, pool: &PoolId) {
 
 /// The call may or may not have taken effect.
 fn unknown_outcome(error: &ActuateError) -> bool {
-    matches!(error.kind, FailureKind::Throttle | FailureKind::Transient) && error.code != NOT_ASKED
+    matches!(error.kind, FailureKind::Throttle | FailureKind::Transient)
+        && ![NOT_ASKED, NO_CREDENTIALS].contains(&error.code.as_str())
 }
 
 pub(super) fn joined_count(launch: &LaunchRecord) -> u32 {

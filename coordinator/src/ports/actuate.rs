@@ -162,6 +162,10 @@ pub const NOT_ASKED: &str = "NotAsked";
 /// was to come from it cannot come. Never for a call that failed (I6).
 pub const NO_SUCH_GROUP: &str = "NoSuchGroup";
 
+/// [`ActuateError::code`] of a call that was refused since credentials have expired or are not there. It says nothing
+/// about the pool, and passes when there are fresh ones.
+pub const NO_CREDENTIALS: &str = "NoCredentials";
+
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

@@ -2,7 +2,7 @@
 
 use crate::rig::{GPUS, Rig, two_pools};
 use drover::control::view::UnitState;
-use drover::ports::actuate::InstanceState;
+use drover::ports::actuate::{InstanceState, NO_CREDENTIALS, NOT_ASKED};
 use drover_core::model::{FailureKind, Millis};
 
 #[tokio::test]
@@ -324,8 +324,20 @@ async fn instances_of_a_warm_pool_are_no_nodes_and_never_join_late() {
 
 #[tokio::test]
 async fn sc_35_throttled_asks_go_elsewhere_at_once_and_teach_nothing_about_capacity() {
+    turned_away(FailureKind::Throttle, NOT_ASKED, "throttles").await;
+}
+
+/// Credentials say as little about a pool as a throttle does.
+#[tokio::test]
+async fn asks_without_credentials_go_elsewhere_at_once_and_stop_no_pool() {
+    turned_away(FailureKind::Transient, NO_CREDENTIALS, "glass: Transient").await;
+}
+
+async fn turned_away(kind: FailureKind, code: &'static str, told: &str) {
     let mut rig = Rig::new(&two_pools()).await;
-    rig.cloud.script("a", |script| script.throttled = true);
+    rig.cloud.script("a", |script| {
+        script.turned_away = Some((kind, code));
+    });
     rig.ask("job", 2, GPUS).await;
     rig.cycle().await;
     assert_eq!(rig.cloud.alive("b").len(), 2, "the other pool serves it");
@@ -341,10 +353,10 @@ async fn sc_35_throttled_asks_go_elsewhere_at_once_and_teach_nothing_about_capac
     }
     let asked = of_a(&rig);
     assert!((3..=10).contains(&asked), "{asked} asks in ten minutes");
-    let told = rig.commands.explain("a").await.expect("explained");
-    let text = format!("{} {}", told.summary, told.lines.join(" "));
-    assert!(text.contains("throttles"), "{text}");
-    rig.cloud.script("a", |script| script.throttled = false);
+    let said = rig.commands.explain("a").await.expect("explained");
+    let text = format!("{} {}", said.summary, said.lines.join(" "));
+    assert!(text.contains(told), "{text}");
+    rig.cloud.script("a", |script| script.turned_away = None);
     rig.pass(Millis::minutes(3)).await;
     rig.ask("last", 1, GPUS).await;
     rig.cycle().await;

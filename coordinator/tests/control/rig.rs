@@ -12,7 +12,7 @@ use drover::control::settings::{Ask, Settings};
 use drover::control::view::{FleetView, NodeView};
 use drover::ports::actuate::{
     ActuateError, Actuator, Dead, Instance, InstanceState, LaunchOrder, LaunchOutcome,
-    NO_SUCH_GROUP, NOT_ASKED, PoolReading, ProviderFailure, Recipe, Way,
+    NO_SUCH_GROUP, PoolReading, ProviderFailure, Recipe, Way,
 };
 use drover::ports::calls::CallCounts;
 use drover::ports::clock::Clock;
@@ -115,8 +115,8 @@ pub struct Script {
     pub capacity: Option<u32>,
     /// Every launch fails so.
     pub launch_fails: Option<FailureKind>,
-    /// Calls are throttled before anything is asked.
-    pub throttled: bool,
+    /// Calls are turned away before anything is asked, so and with this code.
+    pub turned_away: Option<(FailureKind, &'static str)>,
     /// The launch takes effect, its answer is lost.
     pub answer_lost: bool,
     /// Every termination fails so.
@@ -369,10 +369,10 @@ impl Actuator for CloudPort {
         if script.gone {
             return Err(no_group(&order.pool));
         }
-        if script.throttled {
+        if let Some((kind, code)) = script.turned_away {
             return Err(ActuateError {
-                code: NOT_ASKED.to_owned(),
-                ..refusal(FailureKind::Throttle)
+                code: code.to_owned(),
+                ..refusal(kind)
             });
         }
         if let Some(kind) = script.launch_fails {

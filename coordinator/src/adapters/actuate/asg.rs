@@ -228,7 +228,7 @@ impl<A: AwsApi + 'static> Actuator for AsgActuator<A> {
     ) -> Result<LaunchOutcome, ActuateError> {
         let pool = self.pool(&order.pool)?;
         let found = self.find_out(pool, order, known, now).await;
-        found.map_err(convert::failed_change)
+        found.map_err(convert::not_settled)
     }
 
     async fn leave(&self, pool: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {

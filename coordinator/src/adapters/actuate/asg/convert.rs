@@ -8,7 +8,9 @@ use drover_aws::{
 use drover_core::model::{FailureKind, InstanceId, OfferingId, PoolId, UnixMs};
 
 use super::look::Known;
-use crate::ports::actuate::{ActuateError, Instance, InstanceState, NOT_ASKED, OUTCOME_UNKNOWN};
+use crate::ports::actuate::{
+    ActuateError, Instance, InstanceState, NO_CREDENTIALS, NOT_ASKED, OUTCOME_UNKNOWN,
+};
 
 /// The kind that decides the response.
 pub(super) fn kind(kind: AwsKind) -> FailureKind {
@@ -28,9 +30,6 @@ pub(super) fn kind(kind: AwsKind) -> FailureKind {
         | AwsKind::Transient => FailureKind::Transient,
     }
 }
-
-/// [`ActuateError::code`] of whatever AWS says to credentials that have expired or are not there.
-const NO_CREDENTIALS: &str = "NoCredentials";
 
 /// A failed call.
 pub(super) fn failed(error: &AwsError) -> ActuateError {
@@ -70,9 +69,22 @@ pub(super) fn unknown(error: &AwsError) -> ActuateError {
 pub(super) fn not_asked(error: ActuateError) -> ActuateError {
     let error = failed_change(error);
     let passing = matches!(error.kind, FailureKind::Throttle | FailureKind::Transient);
-    if passing && error.code != OUTCOME_UNKNOWN {
+    let told = [OUTCOME_UNKNOWN, NO_CREDENTIALS].contains(&error.code.as_str());
+    if passing && !told {
         let code = NOT_ASKED.to_owned();
         return ActuateError { code, ..error };
+    }
+    error
+}
+
+/// [`ActuateError::code`] of a group that AWS shows, and that somebody else owns or nobody gave away.
+pub(super) const NOT_OURS: &str = "NotOurs";
+
+/// Why an ask could not be settled. That AWS did not let us look, or not now, tells nothing about the ask.
+pub(super) fn not_settled(error: ActuateError) -> ActuateError {
+    use FailureKind::{Permission, Throttle, Transient};
+    if matches!(error.kind, Permission | Throttle | Transient) && error.code != NOT_OURS {
+        return still_unknown(error);
     }
     error
 }

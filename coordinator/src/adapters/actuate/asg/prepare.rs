@@ -91,7 +91,7 @@ impl<A: AwsApi> AsgActuator<A> {
         judged.map_err(|why| {
             convert::refused(
                 FailureKind::Permission,
-                "NotOurs",
+                convert::NOT_OURS,
                 format!("{}: {why}", pool.group),
             )
         })

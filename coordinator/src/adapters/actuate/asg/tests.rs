@@ -12,7 +12,8 @@ use drover_core::model::{
 use self::fake::{Fake, error, group, member, timeout};
 use super::{AsgActuator, AsgPool, Owner};
 use crate::ports::actuate::{
-    ActuateError, Actuator, LaunchOrder, NOT_ASKED, OUTCOME_UNKNOWN, PoolReading, Way,
+    ActuateError, Actuator, LaunchOrder, NO_CREDENTIALS, NOT_ASKED, OUTCOME_UNKNOWN, PoolReading,
+    Way,
 };
 use crate::ports::clock::Clock;
 
@@ -852,7 +853,7 @@ async fn expired_credentials_stop_no_pool_and_pass_when_there_are_fresh_ones() {
     let refused = adapter.launch(&order(1, "a", "t-1")).await.expect_err("no");
     assert_eq!(
         (refused.kind, refused.code.as_str()),
-        (FailureKind::Transient, NOT_ASKED),
+        (FailureKind::Transient, NO_CREDENTIALS),
         "{refused}"
     );
     let denied = error(Call::LaunchInstances, 403, "ExpiredToken", "expired");
@@ -862,5 +863,21 @@ async fn expired_credentials_stop_no_pool_and_pass_when_there_are_fresh_ones() {
     fake.fail(Call::DescribeAutoScalingGroups, vec![Some(expired())]);
     let kept = adapter.leave(&ids[0], &InstanceId::new("i-1")).await;
     assert_eq!(kept.expect_err("no").kind, FailureKind::Transient);
+
+    // Who may not look knows nothing of an ask that may have been taken.
+    for code in ["ExpiredToken", "AccessDenied"] {
+        let refused = error(Call::DescribeAutoScalingGroups, 403, code, "no");
+        let twice = vec![Some(refused.clone()), Some(refused)];
+        fake.fail(Call::DescribeAutoScalingGroups, twice);
+        for now in [UnixMs(START + 60_000), UnixMs(START + 86_400_000)] {
+            let open = adapter.settle(&order(1, "a", "t-3"), &[], now).await;
+            let open = open.expect_err("not settled");
+            assert_eq!(
+                (open.kind, open.code.as_str()),
+                (FailureKind::Transient, OUTCOME_UNKNOWN),
+                "{open}"
+            );
+        }
+    }
     assert!(adapter.launch(&order(1, "a", "t-1")).await.is_ok());
 }
