@@ -27,6 +27,7 @@ mod launch;
 mod ledger;
 mod member;
 mod offers;
+mod overlay;
 mod query;
 mod refusal;
 mod reply;
@@ -43,8 +44,8 @@ pub(crate) use views::note_outside_change;
 
 pub use ledger::{Cause, End, Happened, Launch, Ledger, Lifecycle, Mutation};
 pub use scenario::{
-    Act, Decision, Deed, Effect, EventKind, Fault, PermissionRow, QueueRow, QuotaRow, Ration,
-    RefreshRow, ReservationRow, Scenario, SpotPriceRow, Timing, Why,
+    Act, Decision, Deed, Effect, EventKind, Fault, OverlayRow, PermissionRow, QueueRow, QuotaRow,
+    Ration, RefreshRow, ReservationRow, Scenario, SpotPriceRow, Timing, Why,
 };
 
 /// A running proxy; it ends when this is dropped.

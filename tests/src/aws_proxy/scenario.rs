@@ -10,7 +10,7 @@ mod world;
 
 pub use acts::{Act, Deed};
 pub use world::{
-    Decision, EventKind, PermissionRow, QueueRow, QuotaRow, RefreshRow, ReservationRow,
+    Decision, EventKind, OverlayRow, PermissionRow, QueueRow, QuotaRow, RefreshRow, ReservationRow,
     SpotPriceRow,
 };
 
@@ -38,6 +38,8 @@ pub struct Scenario {
     pub permissions: Vec<PermissionRow>,
     /// Instance refreshes, newest first.
     pub refreshes: Vec<RefreshRow>,
+    /// What answers show in place of what is; all rows that match, in order.
+    pub overlays: Vec<OverlayRow>,
     /// Queues that get events.
     pub queues: Vec<QueueRow>,
     /// What happens by itself.
@@ -61,6 +63,7 @@ impl Default for Scenario {
             quotas: Vec::new(),
             permissions: Vec::new(),
             refreshes: Vec::new(),
+            overlays: Vec::new(),
             queues: Vec::new(),
             acts: Vec::new(),
             hook_second_ms: 1_000,

@@ -23,7 +23,7 @@ use super::scenario::{Act, Effect, Scenario, concerns};
 use super::state::RegionState;
 use super::upstream::Upstream;
 use super::{
-    acts, advance, describe, desired, groups, hooks, iam, launch, offers, terminate, warm,
+    acts, advance, describe, desired, groups, hooks, iam, launch, offers, overlay, terminate, warm,
 };
 
 /// Most names of actions that are counted apart.
@@ -214,6 +214,7 @@ impl Proxy {
         let reply = self
             .act(query)
             .await
+            .and_then(|reply| overlay::lay(self, query, reply))
             .unwrap_or_else(|e| internal(query, &e));
         match effect {
             Effect::ReplyLost => None,

@@ -89,6 +89,14 @@ impl Element {
         }
     }
 
+    /// Every element below, at any depth, the outer ones first.
+    pub(super) fn every_mut(&mut self, change: &mut impl FnMut(&mut Element)) {
+        for child in &mut self.children {
+            change(child);
+            child.every_mut(change);
+        }
+    }
+
     /// The document's text, with `namespace` on the root.
     pub(super) fn document(&self, namespace: &str) -> String {
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

@@ -1,8 +1,27 @@
-//! What AWS answers from the scenario alone: prices, reservations, quotas, permissions, refreshes, queues.
+//! What AWS answers from the scenario alone: prices, reservations, quotas, permissions, refreshes, queues, and fields that
+//! are shown in place of what is.
 //!
 //! Plain data, part of [`super::Scenario`].
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Fields of an answer that differ from what is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OverlayRow {
+    /// Only in this region.
+    pub region: Option<String>,
+    /// The action whose answers it changes, as AWS spells it.
+    pub action: String,
+    /// Which elements of the answer, at any depth: those whose children of these names have these texts.
+    pub of: BTreeMap<String, String>,
+    /// What they show: a merge patch (RFC 7396) of names and texts. Null takes a child out, an object goes into it, a list
+    /// replaces its children by as many `member`s (EC2: `item`s).
+    pub set: Map<String, Value>,
+}
 
 /// The price of a spot pool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
