@@ -4,9 +4,11 @@
 //! a whole: a question that AWS does not answer is a finding among the others.
 
 mod finding;
+mod kind;
 mod text;
 
 pub use finding::{Finding, Gap, Hook, Question, Severity, SuspendedBy, Told};
+pub use kind::Kind;
 
 use async_trait::async_trait;
 use drover_core::model::{InstanceId, Millis, Mode};

@@ -5,8 +5,8 @@ mod group;
 use super::{Finding, Gap, GroupRef, Hook, Question, Severity, SuspendedBy, Told};
 use Severity::{Must, Note, Should};
 
-/// Severity, name for programs, words, commands.
-type Parts = (Severity, &'static str, String, Vec<String>);
+/// Severity, words, commands.
+type Parts = (Severity, String, Vec<String>);
 
 impl Question {
     /// After "could not be asked: ".
@@ -101,10 +101,10 @@ impl Finding {
     /// Severity, words and commands.
     #[must_use]
     pub fn told(&self, of: &GroupRef) -> Told {
-        let (severity, kind, words, commands) = self.parts(&Line(of));
+        let (severity, words, commands) = self.parts(&Line(of));
         Told {
             severity,
-            kind,
+            kind: self.kind().word(),
             words,
             commands,
             fixable: matches!(
@@ -167,7 +167,7 @@ impl Finding {
             Self::Region { why } => {
                 let words = format!("the region {} cannot be used: {why}", of.region);
                 let command = "aws ec2 describe-regions --all-regions --query Regions[].RegionName";
-                (Must, "region", words, vec![command.to_owned()])
+                (Must, words, vec![command.to_owned()])
             }
             Self::Unasked {
                 question,
@@ -182,7 +182,7 @@ impl Finding {
                         quoted(&of.region)
                     )
                 });
-                (severity, "not_asked", words, mend.into_iter().collect())
+                (severity, words, mend.into_iter().collect())
             }
             Self::GroupMissing => {
                 let words = format!("there is no group {} in {}", of.group, of.region);
@@ -190,13 +190,13 @@ impl Finding {
                     "aws autoscaling describe-auto-scaling-groups --region {} --query AutoScalingGroups[].AutoScalingGroupName",
                     quoted(&of.region)
                 );
-                (Must, "group_missing", words, vec![command])
+                (Must, words, vec![command])
             }
             Self::GroupGoing { status } => {
                 let words = format!(
                     "the group is being deleted ({status}): take its pool out of the config"
                 );
-                (Must, "group_going", words, Vec::new())
+                (Must, words, Vec::new())
             }
             Self::Permissions {
                 mode,
@@ -227,12 +227,7 @@ impl Finding {
                         quoted(name)
                     ));
                 }
-                (
-                    if *now { Must } else { Should },
-                    "permissions",
-                    words,
-                    commands,
-                )
+                (if *now { Must } else { Should }, words, commands)
             }
             Self::Quota(Gap {
                 code,
@@ -253,14 +248,14 @@ impl Finding {
                     quoted(&of.region),
                     quoted(code)
                 );
-                (Should, "quota", words, vec![command])
+                (Should, words, vec![command])
             }
             Self::NoAgents { without, of: all } => {
                 let words = format!(
                     "{without} of {all} members have no agent that has ever spoken to this coordinator: they are counted, never \
                      idle, never removed"
                 );
-                (Note, "no_agents", words, Vec::new())
+                (Note, words, Vec::new())
             }
             _ => nothing(),
         }
@@ -272,7 +267,6 @@ impl Finding {
         match self {
             Self::ClusterAutoscaler { keys } => (
                 Must,
-                "cluster_autoscaler",
                 format!(
                     "Cluster Autoscaler finds the group by its tags ({}): two would drive it",
                     keys.join(", ")
@@ -281,7 +275,6 @@ impl Finding {
             ),
             Self::EksNodegroup { name } => (
                 Must,
-                "eks_nodegroup",
                 format!(
                     "EKS manages the group as node group {name}: it replaces members at each update and sets sizes back. Make a group \
                      of your own with its launch template (self-managed nodes), and give that one to Drover"
@@ -290,7 +283,6 @@ impl Finding {
             ),
             Self::EksCluster { name } => (
                 Note,
-                "eks_cluster",
                 format!(
                     "the group is tagged for the EKS cluster {name}; nothing of EKS may set its size"
                 ),
@@ -298,23 +290,20 @@ impl Finding {
             ),
             Self::Karpenter { keys } => (
                 Should,
-                "karpenter",
                 format!(
                     "the group carries tags of Karpenter ({}), which drives no groups: whose are they?",
                     keys.join(", ")
                 ),
                 line.untag(keys),
             ),
-            Self::OthersGroup { why } => (Must, "others_group", why.clone(), offer()),
+            Self::OthersGroup { why } => (Must, why.clone(), offer()),
             Self::NotOffered => (
                 Must,
-                "not_offered",
                 "the group has no tag drover:owner: it is shown and never changed".to_owned(),
                 offer(),
             ),
             Self::Frozen { why } => (
                 Should,
-                "frozen",
                 format!(
                     "the group is frozen by its tag drover:freeze ({why}): nothing is changed while it is there"
                 ),
@@ -327,5 +316,5 @@ impl Finding {
 
 /// Each finding is worded in one of the functions above; a test goes through all of them.
 fn nothing() -> Parts {
-    (Note, "", String::new(), Vec::new())
+    (Note, String::new(), Vec::new())
 }

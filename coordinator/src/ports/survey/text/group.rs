@@ -19,13 +19,11 @@ impl Finding {
         match self {
             Self::TemplateMissing => (
                 Must,
-                "no_launch_template",
                 "the group names no launch template: nothing can be launched".to_owned(),
                 give("'LaunchTemplateName=NAME,Version=$Default'"),
             ),
             Self::LaunchConfiguration { name } => (
                 Should,
-                "launch_configuration",
                 format!(
                     "the group has the launch configuration {name}: it grows only by SetDesiredCapacity, without a choice of zone \
                      and without an answer about shortage"
@@ -34,7 +32,6 @@ impl Finding {
             ),
             Self::VersionMissing { template, version } => (
                 Must,
-                "template_version_missing",
                 format!("version {version} of the launch template {template} does not exist: nothing can be launched"),
                 vec![format!(
                     "aws ec2 describe-launch-template-versions --region {} {} --query LaunchTemplateVersions[].VersionNumber",
@@ -46,20 +43,17 @@ impl Finding {
                 let key = if template.starts_with("lt-") { "LaunchTemplateId" } else { "LaunchTemplateName" };
                 (
                     Should,
-                    "template_version_unnamed",
                     format!("the group names no version of the launch template {template}: say which one, or that the default is meant"),
                     give(&quoted(&format!("{key}={template},Version=$Default"))),
                 )
             }
             Self::TemplateRefused { why } => (
                 Must,
-                "template_refused",
                 format!("EC2 would not launch the template: {why}"),
                 Vec::new(),
             ),
             Self::UnknownType { instance_type, why } => (
                 Must,
-                "unknown_type",
                 format!("{} has no instance type {instance_type}: {why}", line.0.region),
                 vec![format!(
                     "aws ec2 describe-instance-type-offerings --region {} --query InstanceTypeOfferings[].InstanceType",
@@ -68,7 +62,6 @@ impl Finding {
             ),
             Self::Weighted => (
                 Must,
-                "weighted",
                 "instances have weights, so that the group's capacity is no number of nodes: take WeightedCapacity out of the policy"
                     .to_owned(),
                 vec![
@@ -90,13 +83,11 @@ impl Finding {
         match self {
             Self::NewUnprotected => (
                 Must,
-                "new_unprotected",
                 "new members start without scale-in protection: AWS may choose them when it lowers the group".to_owned(),
                 vec![line.group("update-auto-scaling-group", "--new-instances-protected-from-scale-in")],
             ),
             Self::MembersUnprotected { ids } => (
                 Must,
-                "members_unprotected",
                 format!("{} members have no scale-in protection: AWS may choose them when it lowers the group", ids.len()),
                 ids.chunks(IDS)
                     .map(|part| {
@@ -111,7 +102,7 @@ impl Finding {
                     _ => "AWS ends members that it holds for unhealthy, whatever they do",
                 };
                 let words = format!("{process} is not suspended: {what}");
-                (Must, "ends_members", words, line.processes("suspend-processes", process))
+                (Must, words, line.processes("suspend-processes", process))
             }
             Self::LaunchSuspended { by, why } => {
                 let severity = if *by == SuspendedBy::Drover { Note } else { Must };
@@ -120,11 +111,11 @@ impl Finding {
                     SuspendedBy::Drover => Vec::new(),
                     _ => line.processes("resume-processes", "Launch"),
                 };
-                (severity, "launch_suspended", words, commands)
+                (severity, words, commands)
             }
             Self::TerminateSuspended { by, why } => {
                 let words = format!("Terminate is suspended {}: no node can leave (AWS says {why:?})", by.words());
-                (Must, "terminate_suspended", words, line.processes("resume-processes", "Terminate"))
+                (Must, words, line.processes("resume-processes", "Terminate"))
             }
             Self::OtherSuspended { process, why } => {
                 let effect = match process.as_str() {
@@ -136,7 +127,7 @@ impl Finding {
                     _ => "which this release does not know",
                 };
                 let words = format!("{process} is suspended: {effect} (AWS says {why:?})");
-                (Note, "process_suspended", words, line.processes("resume-processes", process))
+                (Note, words, line.processes("resume-processes", process))
             }
             Self::HealthChecks { kinds, acts } => {
                 let (severity, effect) = if *acts {
@@ -145,14 +136,14 @@ impl Finding {
                     (Should, "which nothing acts on while ReplaceUnhealthy is suspended; should somebody resume it, they end members")
                 };
                 let words = format!("health is judged by {kinds}, {effect}");
-                (severity, "health_checks", words, vec![line.group("update-auto-scaling-group", "--health-check-type EC2")])
+                (severity, words, vec![line.group("update-auto-scaling-group", "--health-check-type EC2")])
             }
             Self::GraceShort { seconds } => {
                 let words = format!(
                     "health is looked at {seconds} s after a member came into service: one that still boots may be ended"
                 );
                 let command = line.group("update-auto-scaling-group", "--health-check-grace-period 1800");
-                (Should, "grace_short", words, vec![command])
+                (Should, words, vec![command])
             }
             _ => nothing(),
         }
@@ -169,43 +160,39 @@ impl Finding {
                 };
                 let words = format!("capacity rebalancing is on: {effect}");
                 let command = line.group("update-auto-scaling-group", "--no-capacity-rebalance");
-                (severity, "capacity_rebalance", words, vec![command])
+                (severity, words, vec![command])
             }
             Self::ScalingPolicy { name, kind, held } => {
                 let severity = if *held { Note } else { Must };
                 let while_held = if *held { "; it does nothing while AlarmNotification is suspended" } else { "" };
                 let words = format!("the scaling policy {name} ({kind}) changes the group's size beside Drover{while_held}");
                 let more = format!("--policy-name {}", quoted(name));
-                (severity, "scaling_policy", words, vec![line.group("delete-policy", &more)])
+                (severity, words, vec![line.group("delete-policy", &more)])
             }
             Self::ScheduledAction { name, when, held } => {
                 let severity = if *held { Note } else { Must };
                 let while_held = if *held { "; it does nothing while ScheduledActions is suspended" } else { "" };
                 let words = format!("the scheduled action {name} changes the group's size beside Drover, {when}{while_held}");
                 let more = format!("--scheduled-action-name {}", quoted(name));
-                (severity, "scheduled_action", words, vec![line.group("delete-scheduled-action", &more)])
+                (severity, words, vec![line.group("delete-scheduled-action", &more)])
             }
             Self::RefreshAtWork { id, status } => (
                 Must,
-                "instance_refresh",
                 format!("the instance refresh {id} is at work ({status}): it ends members, whatever they do"),
                 vec![line.group("cancel-instance-refresh", "")],
             ),
             Self::MaxLifetime { seconds } => (
                 Must,
-                "max_lifetime",
                 format!("members are replaced after {} h, whatever they do", seconds / 3_600),
                 vec![line.group("update-auto-scaling-group", "--max-instance-lifetime 0")],
             ),
             Self::MaxBelowRunning { max, running } => (
                 Must,
-                "max_below_running",
                 format!("{running} members are more than the group's maximum {max}: AWS looks for members to end"),
                 vec![line.group("update-auto-scaling-group", &format!("--max-size {running}"))],
             ),
             Self::LaunchHookAbandons(hook) => (
                 Should,
-                "launch_hook",
                 format!(
                     "the launching hook {} ends an instance that nobody answers for within {} s (its default is ABANDON)",
                     hook.name, hook.heartbeat_seconds
@@ -216,7 +203,6 @@ impl Finding {
                 let seconds = drain.0.div_ceil(1_000);
                 (
                     Should,
-                    "terminate_hook",
                     format!(
                         "the terminating hook {} waits {} s, and emptying a node may take {seconds} s: where AWS ends a member, its \
                          work is cut off",
@@ -227,7 +213,6 @@ impl Finding {
             }
             Self::WarmPoolRefills => (
                 Note,
-                "warm_pool",
                 "the warm pool has no size of its own: it is maximum minus desired, so that each node that leaves is made up for"
                     .to_owned(),
                 vec![line.group("put-warm-pool", "--max-group-prepared-capacity N")],

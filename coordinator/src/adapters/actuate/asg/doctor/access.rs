@@ -54,6 +54,12 @@ impl<'a> Caller<'a> {
 
 /// Words of a dry run that concern what the group says and the template leaves out: subnets, types.
 const LEFT_TO_THE_GROUP: [&str; 3] = ["VPCIdNotSpecified", "MissingInput", "MissingParameter"];
+/// A group can give everything but this.
+const NOT_THE_GROUPS: &str = "ImageId";
+
+fn left_to_the_group(why: &str) -> bool {
+    LEFT_TO_THE_GROUP.iter().any(|word| why.contains(word)) && !why.contains(NOT_THE_GROUPS)
+}
 
 /// Asks both. `template` is what the group's template says; absent, it is not tried.
 pub(super) async fn judge(
@@ -74,7 +80,7 @@ pub(super) async fn judge(
     };
     let (caller, dry) = join!(api.caller(place), dry);
     match dry.map(|dry| notes.answer(Question::DryRun, dry)) {
-        Some(Some(DryRun::Wrong(why))) if LEFT_TO_THE_GROUP.iter().any(|w| why.contains(w)) => {
+        Some(Some(DryRun::Wrong(why))) if left_to_the_group(&why) => {
             notes.doubts.push(format!(
                 "EC2 cannot try the template without what the group adds to it: {why}"
             ));

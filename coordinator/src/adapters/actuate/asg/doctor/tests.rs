@@ -111,6 +111,17 @@ const WAYS: &[(&str, Wrong, Severity, &str, &str, &str)] = {
             "",
         ),
         (
+            "no image",
+            |w| {
+                let why = "MissingParameter: The request must contain the parameter ImageId";
+                w.dry = Some(DryRun::Wrong(why.into()));
+            },
+            Must,
+            "template_refused",
+            "ImageId",
+            "",
+        ),
+        (
             "unknown type",
             |w| w.unknown_type = true,
             Must,
