@@ -4,16 +4,19 @@ use std::time::{Duration, Instant};
 
 use asg_field::{Field, order};
 use drover::adapters::actuate::asg::{Owner, UNCLAIMED};
-use drover::ports::actuate::{Actuator, InstanceState, OUTCOME_UNKNOWN, Way};
+use drover::ports::actuate::{Actuator, InstanceState, OUTCOME_UNKNOWN, Way, Withdrawal};
 use drover_core::model::{FailureKind, InstanceId, PoolId, Steering, Stop};
-use drover_tests::aws_proxy::{Effect, Fault, Ration, Scenario, Timing};
+use drover_tests::aws_proxy::{Cause, Deed, Effect, Fault, Ration, Scenario, Timing};
 use drover_tests::moto::{Mixed, NewGroup};
+use drover_tests::wait;
 
 #[path = "asg/field.rs"]
 mod asg_field;
 
 const EAST: &str = "us-east-1";
 const WEST: &str = "us-west-2";
+/// Under a loaded machine.
+const SOON: Duration = Duration::from_secs(60);
 
 fn shortage(group: &str, left: u32) -> Scenario {
     Scenario {
@@ -542,4 +545,105 @@ async fn a_member_that_was_stopped_behind_our_back_is_told_and_taken_out() {
     let ledger = field.proxy.ledger();
     assert_eq!((ledger.ends.len(), ledger.victims().len()), (1, 0));
     assert_eq!(ledger.launched(EAST, "e11-dead"), 0, "nobody replaces it");
+}
+
+#[tokio::test]
+async fn a_member_that_was_ended_behind_our_back_is_told_and_taken_out_by_nobody_else() {
+    let mut group = NewGroup::new("e12-ended", "g5.xlarge", &["us-east-1a"]);
+    group.desired = 2;
+    // The group would replace it, and has not looked yet.
+    let scenario = Scenario {
+        health_check_ms: 3_600_000,
+        ..Scenario::default()
+    };
+    let field = Field::new(&[(EAST, group)], scenario).await;
+    let asg = field.adapter().await;
+    let victim = field.read(&asg).await[0].instances[0].id.clone();
+    let deed = Deed::TerminateInEc2 {
+        instance: Some(victim.as_str().to_owned()),
+        reason: Some((
+            "Server.InternalError".to_owned(),
+            "Server.InternalError: Internal error on launch".to_owned(),
+        )),
+    };
+    let done = field.proxy.act(EAST, "e12-ended", deed).await;
+    assert_eq!(done.refused, None);
+    let anew = field.adapter().await;
+    let read = field.read(&anew).await.remove(0);
+    let dead: Vec<_> = read
+        .dead
+        .iter()
+        .map(|dead| (&dead.id, dead.stopped))
+        .collect();
+    assert_eq!(dead, [(&victim, false)]);
+    anew.bury(&PoolId::new("e12-ended"), &victim)
+        .await
+        .expect("is taken out");
+    let read = field.read(&anew).await.remove(0);
+    assert_eq!(
+        (read.instances.len(), read.dead.len(), read.unfilled),
+        (1, 0, 0)
+    );
+    // Once more changes nothing, and the group finds nothing to replace.
+    anew.bury(&PoolId::new("e12-ended"), &victim)
+        .await
+        .expect("it is out");
+    field.proxy.set(Scenario::default()).await;
+    let read = field.read(&anew).await.remove(0);
+    assert_eq!(read.instances.len(), 1);
+    let ledger = field.proxy.ledger();
+    let ends: Vec<_> = ledger.ends.iter().map(|end| end.cause).collect();
+    assert_eq!(ends, [Cause::Outside, Cause::Decrement]);
+    assert_eq!(ledger.launched(EAST, "e12-ended"), 0, "nobody replaces it");
+}
+
+/// Nine serve, three are to come and do not; before it is lowered two of them come after all, and show late.
+#[tokio::test]
+async fn sc_01_desired_is_never_lowered_on_an_old_reading() {
+    let mut group = NewGroup::new("e13-old", "g5.xlarge", &["us-east-1a"]);
+    group.desired = 9;
+    let mut scenario = shortage("e13-old", 0);
+    scenario.faults.push(denied("LaunchInstances"));
+    scenario.timing.push(Timing {
+        hide_ms: 4_000,
+        describe_lag_ms: 1_000,
+        ..Timing::default()
+    });
+    let field = Field::new(&[(EAST, group)], scenario.clone()).await;
+    let asg = field.adapter().await;
+    let pool = PoolId::new("e13-old");
+    let order = order("e13-old", "us-east-1a", "t1", 3);
+    asg.guard(&pool).await.expect("guards");
+    let asked = asg.launch(&order).await.expect("is taken");
+    assert_eq!((asked.way, asked.granted), (Way::SetDesiredCapacity, 3));
+    wait::until_async("three are missing", SOON, async || {
+        let read = field.read(&asg).await.remove(0);
+        (read.instances.len() == 9 && read.unfilled == 3).then_some(())
+    })
+    .await;
+    // After that reading, and before the write.
+    scenario.rations[0].left = 2;
+    field.proxy.set(scenario).await;
+    let done = wait::until_async("it is withdrawn", SOON, async || {
+        match asg.withdraw(&pool).await.expect("a step") {
+            Withdrawal::Waits { .. } => None,
+            done => Some(done),
+        }
+    })
+    .await;
+    assert_eq!(done, Withdrawal::Done { from: 12, to: 11 });
+    let ledger = field.proxy.ledger();
+    let lowered: Vec<_> = ledger
+        .mutations
+        .iter()
+        .filter(|m| m.action == "SetDesiredCapacity")
+        .map(|m| m.what.as_str())
+        .collect();
+    assert_eq!(lowered, ["12", "11"], "never to nine");
+    assert!(ledger.ends.is_empty(), "{:?}", ledger.ends);
+    wait::until_async("all eleven show", SOON, async || {
+        let read = field.read(&asg).await.remove(0);
+        (read.instances.len() == 11 && read.unfilled == 0).then_some(())
+    })
+    .await;
 }

@@ -15,10 +15,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+#[path = "asg_fleet/capacity.rs"]
+mod capacity;
 #[path = "asg_fleet/learning.rs"]
 mod learning;
 #[path = "asg_fleet/leaving.rs"]
 mod leaving;
+#[path = "asg_fleet/members.rs"]
+mod members;
 #[path = "asg_fleet/owners.rs"]
 mod owners;
 
@@ -80,6 +84,12 @@ impl Pool {
     }
 }
 
+/// What the config says of pools and AWS.
+fn tables(pools: &[Pool], proxy: &AwsProxy) -> String {
+    let tables: String = pools.iter().map(Pool::table).collect();
+    tables + &format!("[aws]\nendpoint = \"{}\"\n", proxy.url())
+}
+
 struct Field {
     dir: TempDir,
     proxy: AwsProxy,
@@ -102,9 +112,8 @@ impl Field {
                 .expect("a proxy");
             (proxy, Metadata::start("g5.xlarge").await)
         });
-        let tables: String = pools.iter().map(Pool::table).collect();
-        let aws = format!("[aws]\nendpoint = \"{}\"\n", proxy.url());
-        let coordinator = Coordinator::prepare(&dir.path().join("c"), QUICK, &(tables + &aws));
+        let rest = tables(pools, &proxy);
+        let coordinator = Coordinator::prepare(&dir.path().join("c"), QUICK, &rest);
         Self {
             dir,
             proxy,
@@ -156,10 +165,27 @@ impl Field {
     }
 
     fn ask_for(&self, name: &str, gpus: u32) {
+        self.ask_where(name, gpus, &[]);
+    }
+
+    /// The same with rules.
+    fn ask_where(&self, name: &str, gpus: u32, rules: &[&str]) {
         let gpus = gpus.to_string();
-        self.coordinator.ask(&[
+        let mut line = vec![
             "requests", "create", "--name", name, "--gpus", &gpus, "--for", "8h",
-        ]);
+        ];
+        line.extend(rules);
+        self.coordinator.ask(&line);
+    }
+
+    /// How many nodes each call of LaunchInstances for this group asked for, in order.
+    fn asked_of(&self, group: &str) -> Vec<u32> {
+        let mutations = self.ledger().mutations;
+        mutations
+            .iter()
+            .filter(|m| m.group == group && m.action == "LaunchInstances")
+            .map(|m| m.what.parse().expect("a count"))
+            .collect()
     }
 
     /// The same without waiting for the answer, which a crash may keep.

@@ -200,7 +200,7 @@ fn warning(id: &str, instance: &str, at: &str) -> String {
 }
 
 #[test]
-fn a_spot_message_empties_its_node_and_asks_for_another_whatever_else_is_in_the_queue() {
+fn sc_90_a_spot_message_empties_its_node_and_asks_for_another_whatever_else_is_in_the_queue() {
     let groups = [group("told", &[ZONE])];
     let mut field = Field::start(&groups, &table("told", "1.0", ""), Scenario::default());
     field.ask_for("job", "1");

@@ -1,0 +1,260 @@
+//! Asking for capacity: once, as much as is needed, where it is remembered to be.
+
+use super::*;
+use drover_tests::clock::Clock;
+
+const MINUTE: u64 = 60;
+
+/// A coordinator whose clock is set by the test.
+fn timed(pools: &[Pool], scenario: Scenario) -> (Field, Clock) {
+    let mut field = Field::prepare(pools, scenario);
+    let clock = Clock::new(field.dir.path(), "clock");
+    field.coordinator.set_clock(&clock);
+    field.run("");
+    (field, clock)
+}
+
+impl Field {
+    /// Waits until a group was asked so often, and gives what was asked.
+    fn asked(&self, group: &str, times: usize) -> Vec<u32> {
+        self.coordinator
+            .until(&format!("{group} is asked {times} times"), SOON, || {
+                let asked = self.asked_of(group);
+                (asked.len() >= times).then_some(asked)
+            })
+    }
+}
+
+/// Three offerings, two of them short for an hour and a half, the third one grants little at first.
+#[test]
+fn sc_04_a_shortage_storm_is_a_few_probes_of_one() {
+    let priced = |name: &str, price: &'static str| {
+        let mut made = pool(EAST, name);
+        (made.price, made.max, made.group.max) = (price, 1_000, 1_000);
+        // They never join here, and that is not what it is about.
+        made.more = "provision_deadline = \"12h\"";
+        made
+    };
+    let mut third = priced("storm-c", "1.2");
+    (third.max, third.group.max) = (8, 20);
+    let mut calm = pool(EAST, "storm-cpu");
+    calm.group.instance_type = "c5.xlarge".to_owned();
+    let pools = [
+        priced("storm-a", "1.0"),
+        priced("storm-b", "1.1"),
+        third,
+        calm,
+    ];
+    let short_ones = vec![short("storm-a", 0), short("storm-b", 0)];
+    let mut first = short_ones.clone();
+    first.push(short("storm-c", 1));
+    let scenario = |rations| Scenario {
+        rations,
+        ..Scenario::default()
+    };
+    let (mut field, clock) = timed(&pools, scenario(first));
+    field.ask_for("job", 60);
+    for group in ["storm-a", "storm-b"] {
+        assert_eq!(field.asked(group, 1), [60], "{group}");
+    }
+    assert_eq!(field.asked("storm-c", 1), [8]);
+    field.boot("storm-c", EAST, 1);
+    field.coordinator.until("it has answered", SOON, || {
+        let told = field.coordinator.ask(&["pools", "show", "storm-c"]);
+        (told["offerings"][0]["failure"] == "shortage").then_some(())
+    });
+    field.set(scenario(short_ones));
+
+    // The pauses double, up to half an hour; each may be a tenth longer.
+    let mut now = 0;
+    for (n, pause) in [1, 2, 4, 8, 16, 30, 30].into_iter().enumerate() {
+        if pause >= 4 {
+            clock.ahead(Duration::from_secs(now + pause * MINUTE * 8 / 10));
+            field.readings(2);
+        }
+        for group in ["storm-a", "storm-b"] {
+            assert_eq!(
+                field.asked_of(group).len(),
+                n + 1,
+                "{group}: not before it is due"
+            );
+        }
+        now += pause * MINUTE * 11 / 10 + 1;
+        clock.ahead(Duration::from_secs(now));
+        for group in ["storm-a", "storm-b"] {
+            let asked = field.asked(group, n + 2);
+            assert_eq!(
+                (asked.len(), asked[n + 1]),
+                (n + 2, 1),
+                "{group}: {asked:?}"
+            );
+        }
+        if n == 0 {
+            // Each success doubles what the third may be asked for, what is on its way counted, up to its maximum.
+            field.boot("storm-c", EAST, 8);
+            let asked = field.asked_of("storm-c");
+            assert_eq!(
+                (asked[1], asked[1..].iter().sum::<u32>()),
+                (1, 7),
+                "{asked:?}"
+            );
+            let most = asked[1..].iter().zip(0..).all(|(n, k)| *n <= 1 << k);
+            assert!(most, "{asked:?}");
+        }
+        if pause == 16 {
+            // And nobody else waits.
+            let begun = Instant::now();
+            field.coordinator.ask(&[
+                "requests", "create", "--name", "calm", "--cpus", "1", "--for", "8h",
+            ]);
+            assert_eq!(field.asked("storm-cpu", 1), [1]);
+            assert!(
+                begun.elapsed() < Duration::from_secs(10),
+                "{:?}",
+                begun.elapsed()
+            );
+        }
+    }
+    assert_eq!(field.ledger().launched(EAST, "storm-c"), 8);
+    field.nobody_was_hurt();
+}
+
+#[test]
+fn sc_40_what_never_joins_is_promised_to_nobody() {
+    let mut phantom = pool(EAST, "phantom");
+    (phantom.max, phantom.group.max) = (59, 100);
+    phantom.more = "provision_deadline = \"10s\"";
+    let field = Field::start(&[phantom], Scenario::default());
+    field.ask_for("job", 59);
+    let shown = || field.coordinator.ask(&["pools", "show", "phantom"]);
+    let promised_nothing = |shown: &Value| {
+        for what in ["ready", "nodes"] {
+            assert_eq!(shown[what], 0, "{what}: {shown}");
+        }
+        let job = field.coordinator.ask(&["requests", "show", "job"]);
+        assert_ne!(job["state"], "served", "{job}");
+        let meant = job["assignments"].as_array().expect("a list");
+        let real = |of: &&Value| of["ready"] == true || !of["node"].is_null();
+        assert_eq!(meant.iter().find(real), None, "{job}");
+    };
+    let coming = field.coordinator.until("59 are coming", SOON, || {
+        let shown = shown();
+        (shown["coming"] == 59).then_some(shown)
+    });
+    promised_nothing(&coming);
+    let missed = field.coordinator.until("they are missed", SOON, || {
+        let shown = shown();
+        (shown["missed"].as_u64() > Some(0)).then_some(shown)
+    });
+    promised_nothing(&missed);
+    assert_eq!(
+        (&missed["missed"], &missed["coming"]),
+        (&59.into(), &0.into()),
+        "{missed}"
+    );
+    assert_eq!(
+        field.asked_of("phantom"),
+        [59],
+        "at its maximum, missed or not"
+    );
+    field.nobody_was_hurt();
+}
+
+#[test]
+fn sc_70_a_shortage_is_remembered_whatever_is_read_and_whoever_restarts() {
+    let (mut field, clock) = timed(
+        &[pool(EAST, "memory")],
+        Scenario {
+            rations: vec![short("memory", 0)],
+            ..Scenario::default()
+        },
+    );
+    field.ask_for("job", 1);
+    assert_eq!(field.asked("memory", 1), [1]);
+    field.explained("memory", "shortage, next probe at");
+    // There is room again, and nothing tells.
+    field.set(Scenario::default());
+    field.readings(3);
+    clock.ahead(Duration::from_secs(20));
+    field.coordinator.kill();
+    field.run("");
+    field.explained("memory", "shortage, next probe at");
+    field.readings(3);
+    assert_eq!(
+        field.asked_of("memory").len(),
+        1,
+        "neither a reading nor a restart forgets"
+    );
+    clock.ahead(Duration::from_secs(MINUTE * 11 / 10 + 1));
+    assert_eq!(field.asked("memory", 2), [1, 1]);
+    field.boot("memory", EAST, 1);
+    field.served("job");
+    field.nobody_was_hurt();
+}
+
+#[test]
+fn sc_75_two_selector_sets_are_one_ask_of_one_pool() {
+    let mut both = pool(EAST, "sets");
+    both.more = "labels = { disk = \"nvme\", team = \"vision\" }";
+    both.mode = "observe";
+    let field = Field::start(&[both], Scenario::default());
+    field.ask_where("three", 3, &["-l", "disk=nvme"]);
+    field.ask_where("six", 6, &["-l", "team=vision"]);
+    field.explained("sets", "9");
+    assert!(field.asked_of("sets").is_empty());
+    field.coordinator.ask(&["pools", "mode", "sets", "full"]);
+    assert_eq!(field.asked("sets", 1), [9]);
+    field.readings(4);
+    assert_eq!(field.asked_of("sets"), [9], "one ask");
+    assert_eq!(field.ledger().launched(EAST, "sets"), 9);
+    for request in ["three", "six"] {
+        field.explained(request, "sets: asks for 9 of sets/g5.xlarge");
+    }
+    field.nobody_was_hurt();
+}
+
+/// A group over two zones: what only one of them may serve waits for that one, and closes no other.
+#[test]
+fn sc_98_the_zone_that_was_asked_for() {
+    let mut zones = pool(EAST, "zoned");
+    zones.group.zones = vec!["us-east-1a".to_owned(), "us-east-1b".to_owned()];
+    let ration = Ration {
+        zone: Some("us-east-1b".to_owned()),
+        ..short("zoned", 0)
+    };
+    let scenario = Scenario {
+        rations: vec![ration],
+        ..Scenario::default()
+    };
+    let mut field = Field::start(&[zones], scenario);
+    field.ask_where(
+        "bound",
+        1,
+        &["-l", "topology.kubernetes.io/zone=us-east-1b"],
+    );
+    field.explained("bound", "do not have sufficient g5.xlarge capacity in the Availability Zone you requested (us-east-1b)");
+    field.ask_for("free", 1);
+    field.boot("zoned", EAST, 1);
+    field.served("free");
+    let ledger = field.ledger();
+    let asked: Vec<&str> = ledger
+        .mutations
+        .iter()
+        .filter(|m| m.action == "LaunchInstances")
+        .map(|m| m.zone.as_str())
+        .collect();
+    assert_eq!(
+        asked,
+        ["us-east-1b", "us-east-1a"],
+        "each in its zone, once"
+    );
+    assert_eq!(ledger.launches[0].zone, "us-east-1a");
+    assert_eq!(
+        ledger.calls_of("SetDesiredCapacity"),
+        0,
+        "nothing is left to withdraw"
+    );
+    let bound = field.coordinator.ask(&["requests", "show", "bound"]);
+    assert_ne!(bound["state"], "served", "{bound}");
+    field.nobody_was_hurt();
+}
