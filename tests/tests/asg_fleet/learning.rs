@@ -119,7 +119,7 @@ fn a_text_never_seen_before_is_kept_verbatim_and_stops_nothing() {
     let mut field = Field::start(&[odd, pool(WEST, "odd-w")], scenario);
     field.ask_for("job", 1);
     field.explained("odd-e", text);
-    field.explained("odd-e", "transient, next probe at");
+    field.explained("odd-e", "transient, ");
     let shown = field.coordinator.ask(&["pools", "show", "odd-e"]);
     assert!(shown["stopped"].is_null(), "{shown}");
     field.boot("odd-w", WEST, 1);
