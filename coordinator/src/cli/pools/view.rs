@@ -246,6 +246,14 @@ impl Sheet for PoolView {
     }
 }
 
+/// How long it is until an offering that failed is probed; one that is due waits for demand.
+fn until_probe(at: u64, now: u64) -> String {
+    match at.saturating_sub(now) {
+        0 => "on demand".to_owned(),
+        left => duration::span(left),
+    }
+}
+
 impl Tabled for OfferingView {
     fn columns() -> Vec<Column<Self>> {
         vec![
@@ -259,12 +267,7 @@ impl Tabled for OfferingView {
                 Cell::toned(o.failure.clone().unwrap_or_default(), Tone::Bad)
             }),
             Column::new("PROBE-IN", |o, now| {
-                o.next_probe_unix_ms
-                    .map(|t| match t.saturating_sub(now) {
-                        0 => "on demand".to_owned(),
-                        left => duration::span(left),
-                    })
-                    .into()
+                o.next_probe_unix_ms.map(|at| until_probe(at, now)).into()
             }),
             Column::new("MESSAGE", |o, _| (&o.failure_message).into()),
         ]
@@ -282,5 +285,31 @@ impl Tabled for LaunchView {
             Column::new("AGE", |l, now| duration::age(now, l.asked_unix_ms).into()),
             Column::new("REASON", |l, _| (&l.reason).into()),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_that_is_not_owned_yet_is_no_orphan() {
+        let mut pool = v1::Pool {
+            holds: vec!["not owned yet: tag it".to_owned()],
+            ..v1::Pool::default()
+        };
+        let status = |pool: &v1::Pool| PoolView::from(pool.clone()).status().into_text();
+        assert_eq!(status(&pool), "not-owned");
+        pool.orphaned = true;
+        assert_eq!(status(&pool), "orphaned");
+        pool.orphaned = false;
+        pool.kind = "asg".to_owned();
+        assert_eq!(status(&pool), "held");
+    }
+
+    #[test]
+    fn a_probe_that_is_due_waits_for_demand() {
+        assert_eq!(until_probe(90_000, 0), duration::span(90_000));
+        assert_eq!(until_probe(60_000, 90_000), "on demand");
     }
 }
