@@ -261,6 +261,58 @@ fn sc_90_a_spot_message_empties_its_node_and_asks_for_another_whatever_else_is_i
     assert!(ledger.troubles.is_empty(), "{:?}", ledger.troubles);
 }
 
+/// A recommendation of the spot market and a maintenance that is announced: new work is kept off, and what is there goes on.
+#[test]
+fn what_is_only_announced_keeps_new_work_off_and_ends_nothing() {
+    let groups = [group("warned", &[ZONE])];
+    let more = "[pool.notices]\nrebalance = \"replace\"\n";
+    let mut field = Field::start(&groups, &table("warned", "1.0", more), Scenario::default());
+    field.ask_for("job", "1");
+    let first = field.boot("warned", 1);
+    field.served_by("job", &first);
+    let mut job = field.hosts[&first].job(&[0], 600);
+    let maintenance = Deed::ScheduledEvent {
+        instance: Some(first.clone()),
+        code: "AWS_EC2_INSTANCE_REBOOT_MAINTENANCE_SCHEDULED".to_owned(),
+        in_ms: 86_400_000,
+    };
+    field.act("warned", maintenance);
+    let told = |word: &str| {
+        field.coordinator.until(word, SOON, || {
+            let notices = format!("{:?}", field.coordinator.events("notice"));
+            notices.contains(word).then_some(())
+        });
+    };
+    told("scheduled_event");
+    assert_eq!(field.ledger().launched(EAST, "warned"), 1, "a day is long");
+    let rebalance = Deed::RebalanceRecommendation {
+        instance: Some(first.clone()),
+    };
+    field.act("warned", rebalance);
+    told("rebalance");
+    let cordoned = || {
+        let node = field.coordinator.node(&format!("ip-{first}"))?;
+        node["reason"]
+            .to_string()
+            .contains("rebalance")
+            .then_some(node)
+    };
+    field
+        .coordinator
+        .until("new work is kept off", SOON, cordoned);
+    field
+        .coordinator
+        .until("room elsewhere is asked for", SOON, || {
+            (field.ledger().launched(EAST, "warned") == 2).then_some(())
+        });
+    field.readings(3);
+    assert!(job.runs(), "its work goes on");
+    job.end();
+    let ledger = field.ledger();
+    assert_eq!(ledger.launched(EAST, "warned"), 2, "once");
+    assert!(ledger.victims().is_empty(), "{:?}", ledger.ends);
+}
+
 #[test]
 fn ag_21_a_termination_by_the_group_is_held_until_the_work_is_over_and_completed_once() {
     let groups = [group("hooked", &[ZONE, OTHER_ZONE])];

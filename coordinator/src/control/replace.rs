@@ -29,13 +29,14 @@ impl Control {
             let Some(since) = self.replaced_since(node) else {
                 continue;
             };
+            let model = model(round, node);
             let told = running.iter().filter_map(|source| source.get(&node.id));
             for work in told.flat_map(|here| &here.workloads) {
                 let room = Class {
                     labels: work.labels.clone(),
                     namespace: work.namespace.clone(),
                     team: work.team.clone(),
-                    ..class(node, work.unit.clone(), work.count, since)
+                    ..class(&model, work.unit.clone(), work.count, since)
                 };
                 found.push((room, named(node)));
             }
@@ -46,7 +47,7 @@ impl Control {
                     .get(&held.request)
                     .map(|request| request.value.spec.pools.iter().cloned().collect())
                     .unwrap_or_default();
-                let mut room = class(node, held.amount.clone(), 1, since);
+                let mut room = class(&model, held.amount.clone(), 1, since);
                 room.constraints.pools = pools;
                 room.team.clone_from(&held.team);
                 found.push((room, named(node)));
@@ -70,14 +71,26 @@ impl Control {
     }
 }
 
-fn class(node: &FleetNode, unit: Resources, count: u32, submitted: UnixMs) -> Class {
+/// The GPU's model as the node's offering names it, by which another is chosen: a driver's name says more ("NVIDIA A10G"
+/// where the offering says "a10g"), and no offering would have it.
+fn model(round: &Round, node: &FleetNode) -> String {
+    let offered = node.pool.as_ref().zip(node.offering.as_ref());
+    let offered = offered.and_then(|(pool, id)| {
+        let reading = round.readings.get(pool)?;
+        reading.offerings.iter().find(|of| of.id == *id)
+    });
+    let model = offered.map_or(&node.gpu_model, |of| &of.gpu_model);
+    model.clone()
+}
+
+fn class(model: &str, unit: Resources, count: u32, submitted: UnixMs) -> Class {
     Class {
         source: Source::Scheduler(NOTICES.to_owned()),
         unit,
         whole_node: false,
         count,
         constraints: Constraints {
-            gpu_model: node.gpu_model.clone(),
+            gpu_model: model.to_owned(),
             pools: BTreeSet::new(),
             ..Constraints::default()
         },

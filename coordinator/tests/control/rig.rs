@@ -334,7 +334,8 @@ impl Actuator for CloudPort {
                         gpus: GPUS,
                         extended: BTreeMap::new(),
                     }),
-                    gpu_model: "Tesla K80".to_owned(),
+                    // As a catalogue names it; the host's driver says "Tesla K80".
+                    gpu_model: "k80".to_owned(),
                     boot: Millis::seconds(60),
                     available: None,
                     reservations: Vec::new(),
