@@ -12,6 +12,8 @@ use drover_tests::wait;
 
 #[path = "asg/field.rs"]
 mod asg_field;
+#[path = "asg/peer.rs"]
+mod peer;
 
 const EAST: &str = "us-east-1";
 const WEST: &str = "us-west-2";
