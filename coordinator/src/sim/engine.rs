@@ -3,31 +3,31 @@
 //!
 //! Called by the CLI and the benchmarks. **Invariant:** control is the very one of production; only its ports differ.
 
+mod mind;
 mod mishaps;
 mod people;
 mod rest;
+mod unfit;
+
+pub use unfit::leave_out_unfit;
 
 use super::config::{Approvals, SimConfig};
 use super::history::History;
 use super::invariants::Watch;
 use super::placer;
-use super::ports::agents::Agents;
-use super::ports::cloud::Cloud;
 use super::ports::fragile::{Death, Fragile};
 use super::ports::queue::Queue;
 use super::stage::{START, Shared, Stage};
 use super::trace::Trace;
 use crate::adapters::clock::ManualClock;
-use crate::adapters::store::memory::{Disk, MemoryStore};
+use crate::adapters::store::memory::Disk;
 use crate::control::commands::{CommandError, Commands};
-use crate::control::cycle::{Control, CycleError, Planning, Ports};
-use crate::control::journal::Journal;
+use crate::control::cycle::{Control, CycleError, Planning};
 use crate::ports::store::{CommitError, ReadError, Store};
-use crate::records::keys;
-use drover_core::model::{Millis, Resources, UnixMs};
+use drover_core::model::{Millis, UnixMs};
+use mind::Around;
 use mishaps::Schedule;
 use rest::{Rest, unless_stuck};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Cycles at one moment, at most.
@@ -111,42 +111,6 @@ pub fn run(trace: &Trace, setup: &SimConfig, seed: u64) -> Result<History, SimEr
     })
 }
 
-/// Leaves out jobs that fit no offering of the config's groups; the trace says how many.
-pub fn leave_out_unfit(trace: &mut Trace, setup: &SimConfig) {
-    let offered: Vec<(Resources, String)> = setup
-        .world
-        .groups
-        .iter()
-        .flat_map(|group| &group.offerings)
-        .map(|offering| {
-            let has = super::stage::node::allocatable(offering);
-            (has, offering.gpu_model.clone())
-        })
-        .collect();
-    let fits = |unit: &Resources| {
-        let whole = Resources {
-            gpus: unit.gpus + u32::from(unit.gpu_milli > 0),
-            gpu_milli: 0,
-            ..unit.clone()
-        };
-        offered.iter().any(|(has, _)| whole.fits(has))
-    };
-    let (kept, left): (Vec<_>, Vec<_>) = std::mem::take(&mut trace.jobs)
-        .into_iter()
-        .partition(|job| fits(&job.unit) && job.rest.as_ref().is_none_or(fits));
-    trace.jobs = kept;
-    for _ in left {
-        trace.skip("fits no offering");
-    }
-}
-
-/// A coordinator over the store as it is.
-struct Mind {
-    control: Control,
-    commands: Commands,
-    store: Arc<Fragile>,
-}
-
 struct Engine {
     stage: Shared,
     clock: Arc<ManualClock>,
@@ -167,43 +131,6 @@ struct Engine {
     stop: Option<UnixMs>,
     /// What is waited for.
     awaited: &'static str,
-}
-
-/// What a coordinator over this store needs beside it.
-struct Around<'e> {
-    stage: &'e Shared,
-    clock: &'e Arc<ManualClock>,
-    disk: &'e Disk,
-    death: &'e Arc<Death>,
-    queue: &'e Arc<Queue>,
-    setup: &'e SimConfig,
-    seed: u64,
-}
-
-impl Around<'_> {
-    /// Starts a coordinator: whoever led before is fenced.
-    async fn start(&self) -> Result<Mind, SimError> {
-        let inner = MemoryStore::open(self.disk);
-        let store = Arc::new(Fragile::new(inner, self.death.clone()));
-        let journal = Arc::new(Journal::open(store.clone(), self.clock.clone()).await?);
-        let mut control = Control::new(
-            self.setup.config.clone(),
-            Ports {
-                journal,
-                link: Arc::new(Agents::new(self.stage.clone())),
-                actuators: vec![Arc::new(Cloud(self.stage.clone()))],
-                sources: vec![self.queue.clone()],
-                clock: self.clock.clone(),
-            },
-        );
-        control.repeatable(self.seed);
-        let (commands, _) = control.commands();
-        Ok(Mind {
-            control,
-            commands,
-            store,
-        })
-    }
 }
 
 impl Engine {
@@ -241,57 +168,6 @@ impl Engine {
             stop: setup.simulate.end.map(|end| START.after(end)),
             awaited: "its start",
         })
-    }
-
-    /// Another coordinator over the same store.
-    async fn start(&self) -> Result<Mind, SimError> {
-        let around = Around {
-            stage: &self.stage,
-            clock: &self.clock,
-            disk: &self.disk,
-            death: &self.death,
-            queue: &self.queue,
-            setup: &self.setup,
-            seed: self.seed,
-        };
-        around.start().await
-    }
-
-    /// It is the coordinator from now on.
-    fn take(&mut self, mind: Mind) {
-        let old = self.control.planning();
-        self.planning.plans += old.plans;
-        self.planning.took += old.took;
-        self.control = mind.control;
-        self.commands = mind.commands;
-        self.store = mind.store;
-        let mut stage = self.stage.lock();
-        stage.greeting = stage.agents.values().copied().collect();
-    }
-
-    /// The coordinator has died and starts again. Agents whose record is lost enrol anew.
-    async fn restart(&mut self) -> Result<(), SimError> {
-        self.death.never();
-        let mind = self.start().await?;
-        self.take(mind);
-        let known: BTreeSet<String> = (self.store.list(keys::NODE).await?)
-            .into_iter()
-            .map(|entry| entry.key)
-            .collect();
-        let mut stage = self.stage.lock();
-        let lost: Vec<usize> = (stage.agents.iter())
-            .filter(|(id, _)| !known.contains(&keys::named(keys::NODE, id.as_str())))
-            .map(|(_, at)| *at)
-            .collect();
-        stage.enrolling.extend(lost);
-        stage.version += 1;
-        Ok(())
-    }
-
-    /// It died at what it did.
-    async fn died(&mut self) -> Result<(), SimError> {
-        self.stage.lock().note("the coordinator died".to_owned());
-        self.restart().await
     }
 
     /// What the run waits for, when it waits for ever.

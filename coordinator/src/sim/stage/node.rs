@@ -1,12 +1,16 @@
-//! One machine of the simulation: what it has, what runs on it, GPU by GPU, and what its agent says.
+//! One machine of the simulation: what it has, what runs on it, GPU by GPU (`room`), and what its agent says (`agent`).
 //!
 //! Changed by the stage and the placers. **Invariant:** what runs never exceeds what the node has.
+
+mod agent;
+mod room;
 
 use super::Pool;
 use crate::ports::demand::Occupied;
 use crate::ports::link::AgentView;
-use crate::records::{DesiredState, DrainPolicy, NodeRecord, OrderRecord};
+use crate::records::{DrainPolicy, NodeRecord, OrderRecord};
 use crate::world::{GroupSpec, InstanceRecord, OfferingSpec};
+use agent::{list, view};
 use drover_core::model::{
     Bytes, InstanceId, MicroUsd, MilliCpu, NodeId, PoolId, Resources, Running, UnixMs,
 };
@@ -146,118 +150,6 @@ impl Node {
         drain.is_some_and(|drain| drain.policy == DrainPolicy::Evict)
     }
 
-    /// What is free now, whole GPUs only.
-    pub(in crate::sim) fn free(&self) -> Resources {
-        let whole = self.gpus.iter().filter(|free| **free == 1_000).count();
-        Resources {
-            gpus: u32::try_from(whole).unwrap_or(u32::MAX),
-            ..self.free.clone()
-        }
-    }
-
-    /// How many units have room now.
-    pub(in crate::sim) fn room(&self, unit: &Resources, whole_node: bool) -> u32 {
-        if whole_node {
-            return u32::from(self.work.is_empty() && unit.fits(&self.allocatable));
-        }
-        if unit.gpu_milli == 0 {
-            return unit.times(&self.free());
-        }
-        let rest = Resources {
-            gpu_milli: 0,
-            ..unit.clone()
-        };
-        let shares: u32 = self.gpus.iter().map(|free| free / unit.gpu_milli).sum();
-        shares.min(rest.times(&self.free))
-    }
-
-    /// Sets room aside, for counting only.
-    pub(in crate::sim) fn promise(&mut self, unit: &Resources, count: u32) {
-        self.put(
-            usize::MAX,
-            (unit, false),
-            count,
-            "",
-            (UnixMs(0), None, false),
-        );
-    }
-
-    /// Puts units here that have room.
-    pub(super) fn put(
-        &mut self,
-        job: usize,
-        (asked, whole_node): (&Resources, bool),
-        count: u32,
-        team: &str,
-        (started, ends, movable): (UnixMs, Option<UnixMs>, bool),
-    ) {
-        let unit = if whole_node {
-            self.allocatable.clone()
-        } else {
-            asked.clone()
-        };
-        let mut gpus = Vec::new();
-        for _ in 0..count {
-            if unit.gpu_milli > 0 {
-                let fitting = self.gpus.iter().enumerate();
-                let best = fitting
-                    .filter(|(_, free)| **free >= unit.gpu_milli)
-                    .min_by_key(|(at, free)| (**free, *at))
-                    .map(|(at, _)| at);
-                if let Some(at) = best {
-                    self.gpus[at] -= unit.gpu_milli;
-                    gpus.push((at, unit.gpu_milli));
-                }
-            }
-            let mut wanted = unit.gpus;
-            for (at, free) in self.gpus.iter_mut().enumerate() {
-                if wanted > 0 && *free == 1_000 {
-                    *free = 0;
-                    gpus.push((at, 1_000));
-                    wanted -= 1;
-                }
-            }
-        }
-        self.free = self.free.minus(&flat(&unit).scaled(count));
-        self.work.push(Work {
-            job,
-            count,
-            unit,
-            asked: asked.clone(),
-            team: team.to_owned(),
-            started,
-            ends,
-            movable,
-            gpus,
-        });
-        self.changed();
-    }
-
-    /// Takes everything of a job away.
-    pub(super) fn remove(&mut self, job: usize) {
-        let (gone, stays) = std::mem::take(&mut self.work)
-            .into_iter()
-            .partition(|work| work.job == job);
-        self.work = stays;
-        let gone: Vec<Work> = gone;
-        for work in gone {
-            self.free = self.free.plus(&flat(&work.unit).scaled(work.count));
-            for (at, share) in work.gpus {
-                self.gpus[at] += share;
-            }
-        }
-        self.changed();
-    }
-
-    /// What is in use, as it was asked for.
-    pub(super) fn used(&self) -> Resources {
-        let mut sum = Resources::default();
-        for work in &self.work {
-            sum = sum.plus(&work.asked.scaled(work.count));
-        }
-        sum
-    }
-
     /// What a scheduler knows of its work.
     pub(in crate::sim) const fn occupied(&self) -> &Occupied {
         &self.occupied
@@ -306,72 +198,6 @@ impl Node {
         view.workloads = Some(Arc::new(list(items)));
         self.obey();
     }
-
-    /// What its agent says now.
-    pub(in crate::sim) fn heard(&mut self, now: UnixMs, mono: u64) -> Arc<AgentView> {
-        if self.view.last_seen_mono != mono || self.view.last_seen != now {
-            let view = Arc::make_mut(&mut self.view);
-            view.last_seen = now;
-            view.last_seen_mono = mono;
-            view.workloads_at = now;
-        }
-        self.view.clone()
-    }
-
-    /// What it said last, when nobody hears it.
-    pub(in crate::sim) fn unheard(&self) -> Arc<AgentView> {
-        let mut view = self.view.as_ref().clone();
-        view.connected = false;
-        Arc::new(view)
-    }
-
-    /// The agent acts on its newest order: cordons, and says how far a drain is.
-    pub(super) fn obey(&mut self) {
-        let Some(order) = &self.order else { return };
-        let running = u32::try_from(self.work.len()).unwrap_or(u32::MAX);
-        let view = Arc::make_mut(&mut self.view);
-        view.highest_epoch = view.highest_epoch.max(order.epoch);
-        let desired = match order.desired {
-            DesiredState::Active => v1::Desired::Active,
-            DesiredState::Cordoned => v1::Desired::Cordoned,
-            DesiredState::Draining => v1::Desired::Draining,
-        };
-        view.observed = Some(v1::Order {
-            epoch: order.epoch,
-            generation: order.generation,
-            desired: desired.into(),
-            ..v1::Order::default()
-        });
-        self.cordoned = desired != v1::Desired::Active;
-        if let Some(actual) = &mut view.actual {
-            actual.cordoned_by_us = self.cordoned;
-        }
-        let mut status = v1::OrderStatus {
-            epoch: order.epoch,
-            generation: order.generation,
-            workloads_now: running,
-            ..v1::OrderStatus::default()
-        };
-        if let Some(drain) = &order.drain {
-            status.drain_id.clone_from(&drain.id.0);
-            let state = if running == 0 {
-                v1::DrainState::Drained
-            } else {
-                v1::DrainState::Waiting
-            };
-            status.drain_state = state.into();
-        }
-        view.order_status = Some(status);
-    }
-}
-
-/// Without GPUs, which are counted one by one.
-fn flat(unit: &Resources) -> Resources {
-    Resources {
-        gpus: 0,
-        gpu_milli: 0,
-        ..unit.clone()
-    }
 }
 
 /// What an instance offers workloads.
@@ -381,49 +207,6 @@ pub(in crate::sim) fn allocatable(offering: &OfferingSpec) -> Resources {
         memory: Bytes(u64::from(offering.memory_gib) << 30),
         gpus: offering.gpus,
         ..Resources::default()
-    }
-}
-
-fn list(items: Vec<v1::Workload>) -> v1::WorkloadList {
-    v1::WorkloadList {
-        items,
-        unreadable: Vec::new(),
-        witnesses: vec!["gpu-processes".to_owned(), "processes".to_owned()],
-    }
-}
-
-fn view(id: &NodeId, record: &InstanceRecord, offering: &OfferingSpec) -> AgentView {
-    let gpus = (0..offering.gpus).map(|index| v1::GpuFacts {
-        uuid: format!("GPU-{index}"),
-        name: offering.gpu_model.clone(),
-        index,
-        ..v1::GpuFacts::default()
-    });
-    AgentView {
-        node: id.clone(),
-        connected: true,
-        last_seen: UnixMs(0),
-        last_seen_mono: 0,
-        facts: Arc::new(v1::Facts {
-            hostname: id.to_string(),
-            instance_id: Some(record.id.clone()),
-            zone: Some(offering.zone.clone()),
-            instance_type: Some(offering.instance_type.clone()),
-            cpus: Some(offering.cpus),
-            memory_bytes: Some(u64::from(offering.memory_gib) << 30),
-            pci_gpus: Some(offering.gpus),
-            gpus: gpus.collect(),
-            ..v1::Facts::default()
-        }),
-        telemetry: Some(Arc::new(v1::Telemetry::default())),
-        workloads: Some(Arc::new(list(Vec::new()))),
-        workloads_at: UnixMs(0),
-        conditions: Vec::new(),
-        actual: Some(v1::NodeActual::default()),
-        order_status: None,
-        observed: None,
-        highest_epoch: 0,
-        clock_offset_ms: 0,
     }
 }
 
