@@ -23,6 +23,8 @@ mod learning;
 mod leaving;
 #[path = "asg_fleet/members.rs"]
 mod members;
+#[path = "asg_fleet/monitoring.rs"]
+mod monitoring;
 #[path = "asg_fleet/owners.rs"]
 mod owners;
 
