@@ -431,3 +431,20 @@ fn open_metrics_is_for_who_asks_for_it() {
         assert_eq!(Format::wanted(accept.iter().copied()), Format::Prometheus);
     }
 }
+
+/// Every name in the rules is one that is documented, so that no alert is silent for a typing error.
+#[test]
+fn the_rules_for_alerts_name_what_there_is() {
+    let documented = documented();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/prometheus/");
+    for (file, least) in [("prometheus.yml", 0), ("drover.rules.yml", 8)] {
+        let text = std::fs::read_to_string(format!("{folder}{file}")).expect("the file");
+        serde_yaml_ng::from_str::<serde_yaml_ng::Value>(&text).expect("YAML");
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let names: BTreeSet<&str> = words.filter(|word| word.starts_with("drover_")).collect();
+        assert!(names.len() >= least, "{file}: {names:?}");
+        for name in names {
+            assert!(documented.contains_key(name), "{file}: {name} is no metric");
+        }
+    }
+}
