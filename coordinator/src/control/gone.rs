@@ -1,8 +1,8 @@
 //! Groups that are gone: their provider answered that there is no such group. What they had coming cannot come; what
 //! waited for it waits again, and goes to other pools in the same cycle.
 //!
-//! Called by the cycle before misses are counted. **Invariant:** only a positive answer counts, and only for what was asked
-//! before it (I4, I6): a group that cannot be read may well be there. Nodes that have joined are left alone, and an instance
+//! Called by the cycle before misses are counted. **Invariant:** only positive answers count, several of them, and only for
+//! what was asked before the last (I4, I6): a group that cannot be read may well be there. Nodes that have joined are left alone, and an instance
 //! that turns up all the same is adopted like any other.
 
 use super::cycle::{Control, CycleError, Round};
@@ -32,7 +32,7 @@ impl Control {
     /// What its provider says of a pool whose group is gone.
     pub(super) fn gone(&self, pool: &PoolId) -> Option<&str> {
         let gone = self.pools.watch(pool)?.gone.as_ref();
-        gone.map(|(_, why)| why.as_str())
+        gone.map(|gone| gone.why.as_str())
     }
 
     /// Drops what cannot come any more.
@@ -42,10 +42,11 @@ impl Control {
             .pools
             .iter()
             .filter_map(|pool| {
-                let (begun, why) = self.pools.watch(&pool.name)?.gone.clone()?;
-                let ago = round.mono.minus(begun);
+                let gone = self.pools.watch(&pool.name)?.gone.as_ref()?;
+                let ago = round.mono.minus(gone.last);
                 let said = UnixMs(round.now.0.saturating_sub(ago.0));
-                Some((pool.name.clone(), said, why))
+                let told = (pool.name.clone(), said, gone.why.clone());
+                gone.certainly().then_some(told)
             })
             .collect();
         for (pool, said, why) in gone {

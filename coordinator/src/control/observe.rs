@@ -19,8 +19,34 @@ const CLOUD_PAUSE_BUSY: Millis = Millis(1_500);
 const FAILED_PAUSE: Millis = Millis(2_000);
 /// Longest pause after failures.
 const LONGEST_PAUSE: Millis = Millis(120_000);
+/// A group is gone when so many answers, over at least [`GONE_FOR`], were without it.
+const GONE_ANSWERS: u32 = 3;
+/// See [`GONE_ANSWERS`].
+const GONE_FOR: Millis = Millis(10_000);
 /// A reading older than this may not be grown by either.
 pub const GROW_AGE: Millis = Millis(300_000);
+
+/// What a provider has answered of a group that is not there.
+#[derive(Debug, Clone)]
+pub struct Gone {
+    /// When the first reading that said so began, monotonic.
+    first: Millis,
+    /// When the last one began, monotonic.
+    pub last: Millis,
+    /// Readings that said so, with none between that showed the group.
+    answers: u32,
+    /// In the provider's words.
+    pub why: String,
+}
+
+impl Gone {
+    /// One answer means nothing: what AWS lists is consistent only after a while, and credentials may have pointed at
+    /// another account for a moment.
+    #[must_use]
+    pub fn certainly(&self) -> bool {
+        self.answers >= GONE_ANSWERS && self.last.minus(self.first) >= GONE_FOR
+    }
+}
 
 /// What is known of one pool's provider.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +61,8 @@ pub struct PoolWatch {
     pub error: Option<ActuateError>,
     /// Failed attempts in a row.
     pub failures: u32,
-    /// Its provider answered that there is no such group: when that reading began, monotonic, and its words. Until it is
-    /// read again; a reading that fails says nothing.
-    pub gone: Option<(Millis, String)>,
+    /// Its provider answered that there is no such group. Until it is read again; a reading that fails says nothing.
+    pub gone: Option<Gone>,
     /// This reading is the first after it was gone.
     pub back: bool,
     /// Not read again before this, monotonic.
@@ -220,7 +245,13 @@ impl PoolWatch {
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
                 if error.code == NO_SUCH_GROUP {
-                    self.gone = Some((begun, error.message.clone()));
+                    let before = self.gone.take();
+                    self.gone = Some(Gone {
+                        first: before.as_ref().map_or(begun, |gone| gone.first),
+                        last: begun,
+                        answers: before.map_or(1, |gone| gone.answers.saturating_add(1)),
+                        why: error.message.clone(),
+                    });
                 }
                 let doubled = FAILED_PAUSE.0 << (self.failures - 1).min(8);
                 self.error = Some(error);

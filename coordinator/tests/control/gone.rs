@@ -15,6 +15,7 @@ async fn goes(rig: &mut Rig) {
     rig.cloud.script("a", |script| script.gone = true);
     rig.clock.advance(Millis::seconds(1));
     rig.cycle().await;
+    rig.pass(Millis::seconds(40)).await;
 }
 
 fn coming(rig: &Rig, pool: &str) -> u32 {
@@ -67,6 +68,24 @@ async fn what_a_deleted_group_had_coming_is_asked_of_another_pool_at_once() {
     rig.ask("next", 1, GPUS).await;
     rig.pass(Millis::minutes(3)).await;
     assert_eq!(of_a(&rig), 2);
+}
+
+/// What AWS lists is consistent only after a while.
+#[tokio::test]
+async fn i4_one_answer_without_the_group_means_nothing() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask("job", 2, GPUS).await;
+    rig.cycle().await;
+    for _ in 0..5 {
+        rig.cloud.script("a", |script| script.gone = true);
+        rig.pass(Millis::seconds(10)).await;
+        assert!(!stopped(&rig).is_empty(), "it is said at once");
+        rig.cloud.script("a", |script| script.gone = false);
+        rig.pass(Millis::minutes(1)).await;
+        assert!(stopped(&rig).is_empty(), "it is there");
+    }
+    assert_eq!((rig.cloud.asked(), coming(&rig, "a")), (1, 2));
+    assert!(rig.events("launch_lost").await.is_empty());
 }
 
 #[tokio::test]
