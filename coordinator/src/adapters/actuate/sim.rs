@@ -1,18 +1,17 @@
 //! Pools of the simulated cloud: over its gRPC service, or embedded in this process.
 
+mod reading;
+
 use crate::adapters::cloud::{Engine, rpc};
 use crate::config::{PoolConfig, PoolSource};
 use crate::ports::actuate::{
-    ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
-    ProviderFailure, Recipe, Way,
+    ActuateError, Actuator, LaunchOrder, LaunchOutcome, PoolReading, ProviderFailure, Way,
 };
 use async_trait::async_trait;
-use drover_core::model::{
-    Bytes, FailureKind, InstanceId, Market, MicroUsd, MilliCpu, Millis, Offering, OfferingId,
-    PoolId, PoolKind, Resources, Steering, Stop, UnixMs,
-};
+use drover_core::model::{FailureKind, InstanceId, MicroUsd, Millis, PoolId, PoolKind, UnixMs};
 use drover_proto::sim;
 use drover_proto::sim::cloud_service_client::CloudServiceClient;
+use reading::{offering_id, reading};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,85 +121,6 @@ fn failed(call: &str, status: &Status) -> ActuateError {
         kind,
         code: format!("{:?}", status.code()),
         message: format!("the simulated cloud, {call}: {}", status.message()),
-    }
-}
-
-/// `pool/type/zone/market`.
-fn offering_id(pool: &PoolId, instance_type: &str, zone: &str, market: &str) -> OfferingId {
-    OfferingId::new(format!("{pool}/{instance_type}/{zone}/{market}"))
-}
-
-fn reading(
-    pool: &PoolId,
-    group: &sim::Group,
-    prices: &BTreeMap<String, MicroUsd>,
-    now: UnixMs,
-) -> PoolReading {
-    let id = |o: &sim::Offering| offering_id(pool, &o.instance_type, &o.zone, &o.market);
-    let offerings = group.offerings.iter().map(|o| Offering {
-        id: id(o),
-        instance_type: o.instance_type.clone(),
-        zone: o.zone.clone(),
-        market: if o.market == "spot" {
-            Market::Spot
-        } else {
-            Market::OnDemand
-        },
-        price: prices
-            .get(&o.instance_type)
-            .copied()
-            .unwrap_or(MicroUsd(o.price_micro_usd_per_hour)),
-        allocatable: Some(Resources {
-            gpu_milli: 0,
-            cpu: MilliCpu(o.milli_cpus),
-            memory: Bytes(o.memory_bytes),
-            gpus: o.gpus,
-            extended: BTreeMap::new(),
-        }),
-        gpu_model: o.gpu_model.clone(),
-        boot: Millis(o.boot_ms),
-        available: None,
-        reservations: Vec::new(),
-    });
-    let instances = group.instances.iter().map(|i| Instance {
-        id: InstanceId::new(i.id.clone()),
-        state: match i.state.as_str() {
-            "pending" => InstanceState::Pending,
-            "running" => InstanceState::Running,
-            "terminating" => InstanceState::Leaving,
-            _ => InstanceState::Gone,
-        },
-        offering: Some(offering_id(pool, &i.instance_type, &i.zone, &i.market)),
-        zone: i.zone.clone(),
-        instance_type: i.instance_type.clone(),
-        protected: Some(true),
-        launched: Some(UnixMs(i.launched_unix_ms)),
-        ends: None,
-    });
-    let unowned = group.owner.is_empty().then(|| Stop::NotOurs {
-        why: format!(
-            "group {} has no owner: set owner in the cloud's config",
-            group.name
-        ),
-    });
-    PoolReading {
-        instances: instances.collect(),
-        offerings: offerings.collect(),
-        steering: Steering::Zone,
-        provider_min: None,
-        provider_max: Some(group.max),
-        stops: unowned.into_iter().collect(),
-        removable: true,
-        labels: BTreeMap::new(),
-        taints: BTreeMap::new(),
-        warnings: Vec::new(),
-        remarks: Vec::new(),
-        failures: Vec::new(),
-        unfilled: 0,
-        withdrawing: false,
-        dead: Vec::new(),
-        recipe: Recipe::default(),
-        read_at: now,
     }
 }
 
@@ -333,93 +253,4 @@ impl Actuator for SimCloud {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config as settings;
-    use crate::world::WorldSpec;
-
-    fn cloud() -> SimCloud {
-        let world: WorldSpec = toml::from_str(
-            "[[group]]\nname = \"g\"\nregion = \"west\"\nmax = 10\n[[group.offering]]\ninstance_type = \"p2\"\n\
-             zone = \"west-a\"\nprice_micro_usd_per_hour = 5\ngpus = 16\ngpu_model = \"k80\"\ncpus = 64\n\
-             memory_gib = 732\nboot_ms = 0\ncapacity = 2\n",
-        )
-        .expect("a sound world");
-        let text = "[[pool]]\nname = \"p\"\nkind = \"sim\"\nsite = \"west\"\ngroup = \"g\"\nmax = 10\n\
-                    [sim]\ncloud = \"http://127.0.0.1:7900\"\n";
-        let pools = settings::parse(text).expect("a sound config").pools;
-        SimCloud::embedded(Engine::new(world, 7, None), &pools)
-    }
-
-    fn order(token: &str, count: u32) -> LaunchOrder {
-        LaunchOrder {
-            id: "l-1".into(),
-            token: token.into(),
-            pool: "p".into(),
-            offering: "p/p2/west-a/on-demand".into(),
-            count,
-            asked: UnixMs(1_000),
-            hosts: Vec::new(),
-        }
-    }
-
-    #[tokio::test]
-    async fn asks_once_names_the_shortage_and_leaves_by_id() {
-        let cloud = cloud();
-        let first = cloud.launch(&order("t", 3)).await.expect("asked");
-        assert_eq!((first.granted, first.failures.len()), (2, 1));
-        assert_eq!(first.failures[0].kind, FailureKind::Shortage);
-        assert_eq!(
-            cloud.launch(&order("t", 3)).await.expect("asked again"),
-            first
-        );
-        cloud
-            .leave(&"p".into(), &first.instances[0])
-            .await
-            .expect("it is there");
-        cloud
-            .leave(&"p".into(), &first.instances[0])
-            .await
-            .expect("gone already is well");
-        let read = cloud.read(&["p".into()]).await;
-        let reading = read[0].1.as_ref().expect("the group is there");
-        let gone = reading
-            .instances
-            .iter()
-            .filter(|i| i.state == InstanceState::Gone)
-            .count();
-        assert_eq!((reading.instances.len(), gone), (2, 1));
-        assert_eq!(reading.offerings[0].id, order("t", 1).offering);
-    }
-
-    #[tokio::test]
-    async fn an_old_intent_is_settled_by_looking() {
-        let cloud = cloud();
-        let late = UnixMs(1_000 + ASK_AGAIN.0);
-        assert_eq!(
-            cloud
-                .settle(&order("never", 1), &[], late)
-                .await
-                .expect("looked")
-                .granted,
-            0
-        );
-        let asked = cloud.launch(&order("t", 1)).await.expect("asked");
-        assert_eq!(
-            cloud
-                .settle(&order("t", 1), &[], late)
-                .await
-                .expect("looked")
-                .instances,
-            asked.instances
-        );
-        assert_eq!(
-            cloud
-                .settle(&order("u", 1), &[], UnixMs(2_000))
-                .await
-                .expect("asked")
-                .granted,
-            1
-        );
-    }
-}
+mod tests;
