@@ -2,7 +2,7 @@
 
 use super::live::{Live, LiveNode, against_live};
 use super::*;
-use drover_core::model::{InstanceId, Mode, NodeId, PoolId, Quota};
+use drover_core::model::{InstanceId, MicroUsd, Mode, NodeId, PoolId, Quota};
 
 const EXAMPLE: &str = include_str!("../../drover.example.toml");
 
