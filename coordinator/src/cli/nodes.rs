@@ -1,5 +1,7 @@
 //! `drover nodes`: list, show, cordon, uncordon, drain, cancel-drain, revoke, readmit. Called by `cli`; talks proto only.
 
+pub mod facts;
+pub mod gpus;
 pub mod measures;
 pub mod parts;
 pub mod view;

@@ -1,71 +1,10 @@
-//! What a node says of itself and measures, as the CLI shows it. Used by `nodes::view`; missing is not zero.
+//! What a node measures, as the CLI shows it. Used by `nodes::view`; missing is not zero.
 
 use super::parts::short;
 use crate::cli::duration;
-use crate::cli::output::{Cell, Column, Page, Tabled, Tone, text};
+use crate::cli::output::{Page, text};
 use drover_proto::v1;
 use serde::Serialize;
-
-/// What the host says of itself.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are those of the JSON, held by golden files"
-)]
-pub struct FactsView {
-    pub machine_id: Option<String>,
-    pub boot_id: Option<String>,
-    pub hostname: Option<String>,
-    pub cpus: Option<u32>,
-    pub memory_bytes: Option<u64>,
-    pub os: Option<String>,
-    pub kernel: Option<String>,
-    pub arch: Option<String>,
-    pub agent_version: Option<String>,
-    pub driver_version: Option<String>,
-    pub pci_gpus: Option<u32>,
-    pub gpus: Vec<GpuFactsView>,
-    pub disks: Vec<DiskFactsView>,
-    pub nics: Vec<NicFactsView>,
-}
-
-/// A GPU as it is built.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are those of the JSON, held by golden files"
-)]
-pub struct GpuFactsView {
-    pub uuid: String,
-    pub name: String,
-    pub memory_bytes: Option<u64>,
-    pub pci_address: Option<String>,
-    pub index: u32,
-}
-
-/// A local file system.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are those of the JSON, held by golden files"
-)]
-pub struct DiskFactsView {
-    pub mount: String,
-    pub kind: Option<String>,
-    pub total_bytes: Option<u64>,
-}
-
-/// A network interface.
-#[derive(Debug, Clone, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names are the documentation: they are those of the JSON, held by golden files"
-)]
-pub struct NicFactsView {
-    pub name: String,
-    pub mac: Option<String>,
-    pub addresses: Vec<String>,
-}
 
 /// Measured values of one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -137,53 +76,6 @@ pub struct GpuUseView {
     pub memory_clock_mhz: Option<u32>,
     pub throttle_reasons_bits: Option<u64>,
     pub processes_known: bool,
-}
-
-impl From<v1::Facts> for FactsView {
-    fn from(f: v1::Facts) -> Self {
-        Self {
-            machine_id: text(f.machine_id),
-            boot_id: text(f.boot_id),
-            hostname: text(f.hostname),
-            cpus: f.cpus,
-            memory_bytes: f.memory_bytes,
-            os: text(f.os),
-            kernel: text(f.kernel),
-            arch: text(f.arch),
-            agent_version: text(f.agent_version),
-            driver_version: f.driver_version,
-            pci_gpus: f.pci_gpus,
-            gpus: f
-                .gpus
-                .into_iter()
-                .map(|g| GpuFactsView {
-                    uuid: g.uuid,
-                    name: g.name,
-                    memory_bytes: g.memory_bytes,
-                    pci_address: text(g.pci_address),
-                    index: g.index,
-                })
-                .collect(),
-            disks: f
-                .disks
-                .into_iter()
-                .map(|d| DiskFactsView {
-                    mount: d.mount,
-                    kind: text(d.kind),
-                    total_bytes: d.total_bytes,
-                })
-                .collect(),
-            nics: f
-                .nics
-                .into_iter()
-                .map(|n| NicFactsView {
-                    name: n.name,
-                    mac: text(n.mac),
-                    addresses: n.addresses,
-                })
-                .collect(),
-        }
-    }
 }
 
 impl From<v1::Telemetry> for TelemetryView {
@@ -282,99 +174,5 @@ impl TelemetryView {
             self.uptime_s
                 .map(|s| duration::span(s.saturating_mul(1_000))),
         );
-    }
-}
-
-impl FactsView {
-    pub(super) fn lines(&self, page: &mut Page) {
-        page.line("CPUs", self.cpus);
-        page.line("OS", self.os.as_ref());
-        page.line("Kernel", self.kernel.as_ref());
-        page.line("Agent", self.agent_version.as_ref());
-        page.line("Driver", self.driver_version.as_ref());
-    }
-}
-
-/// One GPU of a node: what it is and how it is used, joined by UUID.
-pub struct GpuRow {
-    index: Option<u32>,
-    name: Option<String>,
-    uuid: Option<String>,
-    use_of: Option<GpuUseView>,
-    memory_bytes: Option<u64>,
-}
-
-impl GpuRow {
-    /// All GPUs that the facts name or the telemetry measures.
-    #[must_use]
-    pub fn join(facts: Option<&FactsView>, telemetry: Option<&TelemetryView>) -> Vec<Self> {
-        let named = facts.map(|f| f.gpus.as_slice()).unwrap_or_default();
-        let used = telemetry.map(|t| t.gpus.as_slice()).unwrap_or_default();
-        let known = named.iter().map(|g| Self {
-            index: Some(g.index),
-            name: Some(g.name.clone()),
-            uuid: Some(g.uuid.clone()),
-            use_of: used
-                .iter()
-                .find(|u| u.uuid.as_ref() == Some(&g.uuid))
-                .cloned(),
-            memory_bytes: g.memory_bytes,
-        });
-        let strangers = used
-            .iter()
-            .filter(|u| !named.iter().any(|g| u.uuid.as_ref() == Some(&g.uuid)))
-            .map(|u| Self {
-                index: None,
-                name: None,
-                uuid: u.uuid.clone().or_else(|| u.pci_address.clone()),
-                use_of: Some(u.clone()),
-                memory_bytes: None,
-            });
-        known.chain(strangers).collect()
-    }
-
-    fn measured<T>(&self, get: fn(&GpuUseView) -> Option<T>) -> Option<T> {
-        self.use_of.as_ref().and_then(get)
-    }
-}
-
-impl Tabled for GpuRow {
-    fn columns() -> Vec<Column<Self>> {
-        vec![
-            Column::new("INDEX", |g, _| g.index.into()),
-            Column::new("MODEL", |g, _| (&g.name).into()),
-            Column::new("STATE", |g, _| {
-                let state = g.measured(|u| u.state.clone());
-                let tone = match state.as_deref() {
-                    Some("ok") => Tone::Good,
-                    None => Tone::Plain,
-                    Some(_) => Tone::Bad,
-                };
-                Cell::toned(state.unwrap_or_default(), tone)
-            }),
-            Column::new("GPU%", |g, _| g.measured(|u| u.utilisation_percent).into()),
-            Column::new("MEM", |g, _| {
-                let used = g.measured(|u| u.memory_used_bytes);
-                match (used, g.memory_bytes) {
-                    (None, None) => Cell::default(),
-                    (used, total) => {
-                        let show =
-                            |n: Option<u64>| n.map_or_else(|| "-".to_owned(), duration::bytes);
-                        format!("{}/{}", show(used), show(total)).into()
-                    }
-                }
-            }),
-            Column::new("TEMP", |g, _| {
-                g.measured(|u| u.temperature_c)
-                    .map(|c| format!("{c}C"))
-                    .into()
-            }),
-            Column::new("POWER", |g, _| {
-                g.measured(|u| u.power_mw)
-                    .map(|mw| format!("{}W", mw / 1_000))
-                    .into()
-            }),
-            Column::new("UUID", |g, _| (&g.uuid).into()),
-        ]
     }
 }

@@ -1,7 +1,9 @@
 //! A node as the CLI shows it: stable JSON names, missing values as null, table columns, the page of `nodes show`.
 //! Built from the wire type; the wire type goes no further.
 
-use super::measures::{FactsView, GpuRow, TelemetryView};
+use super::facts::FactsView;
+use super::gpus::GpuRow;
+use super::measures::TelemetryView;
 use super::parts::{AssignmentView, ConditionView, DrainView, OrderView, WorkloadView};
 use crate::cli::duration;
 use crate::cli::output::{Cell, Column, Page, Sheet, Tabled, Tone, number, text};
