@@ -4,17 +4,20 @@
 //! Called by `enrol`. **Invariant:** a quarantine changes nothing on the node and ends no instance (I1, I6): its sessions
 //! are refused, and it counts as unreachable until a person readmits it.
 
+mod claim;
+mod dispute;
+
 use super::enrol::{blank, fit, node_key};
 use super::place::{Misplaced, fresh, place};
 use super::{ATTEMPTS, Agents, commit_failed, too_contended};
 use crate::adapters::ca::Csr;
 use crate::adapters::instance_identity::{self, Document, ProofError};
-use crate::control::events::Happening;
 use crate::control::journal::Change;
 use crate::control::ledger::Held;
 use crate::ports::store::CommitError;
-use crate::records::{ClaimRecord, NodeRecord, ProvenInstance, QuarantineRecord, keys};
+use crate::records::{ClaimRecord, NodeRecord, ProvenInstance, keys};
 use crate::serve::convert::limits::FieldError;
+use claim::{Claim, judge};
 use drover_core::model::{Millis, NodeId, UnixMs};
 use drover_proto::v1;
 use std::net::SocketAddr;
@@ -27,39 +30,6 @@ struct Asker<'a> {
     facts: &'a v1::Facts,
     from: Option<SocketAddr>,
     within: Millis,
-}
-
-/// What a claim to an instance is.
-#[derive(Debug, PartialEq, Eq)]
-enum Claim {
-    /// Nobody used its document before.
-    First,
-    /// By the key that used it before: a reply was lost.
-    Again,
-    /// A person has readmitted it, and this is another key.
-    Anew,
-    /// A person has readmitted it, and this is a key that was taken back.
-    NeedsNewKey,
-    /// By a key that was taken back, too late.
-    Barred,
-    /// By another key.
-    Second,
-}
-
-fn judge(record: Option<&ClaimRecord>, key_sha256: &str, now: UnixMs) -> Claim {
-    let Some(record) = record else {
-        return Claim::First;
-    };
-    let barred = record.barred.iter().any(|key| key == key_sha256);
-    match record.reopened_until {
-        Some(until) if now < until && barred => Claim::NeedsNewKey,
-        Some(until) if now < until => Claim::Anew,
-        _ if barred => Claim::Barred,
-        // A reopening that nobody used leaves no key that counts.
-        Some(_) => Claim::Second,
-        None if record.key_sha256 == key_sha256 => Claim::Again,
-        None => Claim::Second,
-    }
 }
 
 fn unproven(error: &ProofError) -> Status {
@@ -239,68 +209,6 @@ impl Agents {
         );
         Ok(Some(self.enrolled(node, issued)))
     }
-
-    /// A second key claims an instance. Either may be the thief: neither is believed until a person has looked.
-    async fn dispute(
-        &self,
-        asker: &Asker<'_>,
-        claim: Held<ClaimRecord>,
-        now: UnixMs,
-    ) -> Result<Option<v1::EnrolReply>, Status> {
-        let document = asker.document;
-        let refused = || {
-            Status::permission_denied(format!(
-                "instance {} is claimed by another key: its node is in quarantine until `drover nodes readmit`",
-                document.instance
-            ))
-        };
-        if claim.value.disputed.is_some() {
-            return Err(refused());
-        }
-        let id = claim.value.node.clone();
-        let from = asker
-            .from
-            .map_or_else(|| "an unknown address".to_owned(), |from| from.to_string());
-        let why = format!(
-            "a second key claimed its instance {} from {from}, as host {:?}",
-            document.instance, asker.facts.hostname
-        );
-        let mut change = Change::new();
-        let disputed = ClaimRecord {
-            disputed: Some(now),
-            ..claim.value
-        };
-        change.put(claim_key(document), &disputed, Some(claim.revision));
-        let node: Option<Held<NodeRecord>> = self.read(&node_key(&id)).await?;
-        let name = node
-            .as_ref()
-            .map_or_else(|| id.0.clone(), |held| held.value.name.clone());
-        if let Some(held) = node {
-            let node = NodeRecord {
-                quarantined: Some(QuarantineRecord {
-                    at: now,
-                    why: why.clone(),
-                }),
-                ..held.value
-            };
-            change.put(node_key(&id), &node, Some(held.revision));
-        }
-        change
-            .event(Happening::Quarantined {
-                node: id.clone(),
-                name,
-                why: why.clone(),
-            })
-            .audit("drover", "node.quarantine", id.as_str(), why);
-        match self.parts.journal.commit(change).await {
-            Ok(_) => {}
-            Err(CommitError::Conflict { .. }) => return Ok(None),
-            Err(error) => return Err(commit_failed(&error)),
-        }
-        fail::fail_point!("enrol.disputed");
-        self.parts.hub.quarantine(&id);
-        Err(refused())
-    }
 }
 
 fn proven(document: &Document) -> ProvenInstance {
@@ -311,65 +219,5 @@ fn proven(document: &Document) -> ProvenInstance {
         instance_type: document.instance_type.clone(),
         image: document.image.clone(),
         pending: document.pending,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_claim_and_everything_that_may_come_after_it() {
-        let first = ClaimRecord {
-            instance: "i-1".into(),
-            node: "n-1".into(),
-            key_sha256: "a".into(),
-            at: UnixMs(1_000),
-            disputed: None,
-            reopened_until: None,
-            barred: Vec::new(),
-        };
-        let reopened = ClaimRecord {
-            reopened_until: Some(UnixMs(5_000)),
-            barred: vec!["a".into()],
-            ..first.clone()
-        };
-        let again = ClaimRecord {
-            key_sha256: "b".into(),
-            barred: vec!["a".into()],
-            ..first.clone()
-        };
-        for (what, record, key, now, want) in [
-            ("first", None, "a", 1_000, Claim::First),
-            ("repeated", Some(&first), "a", 2_000, Claim::Again),
-            ("another key", Some(&first), "b", 2_000, Claim::Second),
-            (
-                "readmitted, old key",
-                Some(&reopened),
-                "a",
-                4_999,
-                Claim::NeedsNewKey,
-            ),
-            (
-                "readmitted, new key",
-                Some(&reopened),
-                "b",
-                4_999,
-                Claim::Anew,
-            ),
-            (
-                "readmitted, too late",
-                Some(&reopened),
-                "b",
-                5_000,
-                Claim::Second,
-            ),
-            ("taken back", Some(&reopened), "a", 5_000, Claim::Barred),
-            ("enrolled anew", Some(&again), "b", 6_000, Claim::Again),
-            ("the key before", Some(&again), "a", 6_000, Claim::Barred),
-            ("a third key", Some(&again), "c", 6_000, Claim::Second),
-        ] {
-            assert_eq!(judge(record, key, UnixMs(now)), want, "{what}");
-        }
     }
 }
