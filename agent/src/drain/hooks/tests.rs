@@ -1,9 +1,15 @@
 //! Tests of hooks, with real executables.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
+use super::process::{OUTPUT_BYTES, capped};
 use super::*;
 
 struct Bench {

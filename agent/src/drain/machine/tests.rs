@@ -1,8 +1,8 @@
 //! Tests of the drain machine: each edge, by scripts of events and the actions and phases they give.
 
 use super::*;
-use crate::drain::status::BlockerKind;
-use crate::order::{DrainSpec, Policy};
+use crate::drain::status::{Blocker, BlockerKind, Phase};
+use crate::order::{Desired, DrainSpec, Policy};
 
 const SETTINGS: Settings = Settings {
     word_limit_ms: 60_000,
