@@ -1,45 +1,21 @@
-//! The longer wishes of the admin service: drains, tokens, revocation, certificates, backups. Used by `serve/admin`.
+//! Join tokens, people's certificates and backups. Used by `serve/admin`.
 
 use super::refusal::{identity, named, refuse, sealing, text, token};
-use super::shown::kind_of;
-use super::{Admin, Answer, BackupStream, CHUNK, given, span};
+use super::{Admin, Answer, BackupStream, given};
 use crate::adapters::backup;
 use crate::adapters::ca::identity::parse_role;
 use crate::adapters::tokens::TokenWish;
-use crate::control::commands::{CommandError, DrainWish};
+use crate::control::commands::CommandError;
 use crate::control::journal::Change;
-use crate::serve::convert::{nodes, records};
+use crate::serve::convert::records;
 use drover_core::model::{Millis, PoolId};
 use drover_proto::{limits, v1};
-use tonic::{Response, Status};
+use tonic::Response;
+
+/// Bytes of one piece of a backup.
+const CHUNK: usize = 1024 * 1024;
 
 impl Admin {
-    /// Begins to empty a node.
-    pub(super) async fn drain(&self, by: String, wish: v1::DrainNodeRequest) -> Answer<v1::Node> {
-        text("reason", &wish.reason, limits::TEXT_BYTES)?;
-        let view = self.view().await?;
-        let id = self.commands.node_id(&wish.node).map_err(refuse)?;
-        let node = view.nodes.iter().find(|node| node.id == id);
-        let kind = node.and_then(|node| kind_of(&view, node));
-        let policy = v1::DrainPolicy::try_from(wish.policy)
-            .map_err(|_| Status::invalid_argument("policy: not known; say wait, evict or force"))?;
-        let then = nodes::then_from(&wish.then, kind).map_err(|why| named("then", &why))?;
-        let wish = DrainWish {
-            node: id.0.clone(),
-            policy: nodes::policy_from(policy),
-            deadline: span(wish.deadline_ms),
-            grace: span(wish.grace_ms),
-            reason: if wish.reason.is_empty() {
-                format!("asked by {by}")
-            } else {
-                wish.reason
-            },
-            then,
-        };
-        let id = self.commands.drain(&by, &wish).await.map_err(refuse)?;
-        self.changed_node(id.as_str()).await
-    }
-
     /// Makes a join token.
     pub(super) async fn admit(
         &self,
@@ -61,38 +37,6 @@ impl Admin {
             token: shown,
             text: secret,
         }))
-    }
-
-    /// Revokes a node.
-    pub(super) async fn expel(&self, by: String, wish: v1::RevokeNodeRequest) -> Answer<v1::Node> {
-        text("reason", &wish.reason, limits::TEXT_BYTES)?;
-        let view = self.view().await?;
-        let id = self.commands.node_id(&wish.node).map_err(refuse)?;
-        // It may be gone from the view afterwards.
-        let before = self.node(&view, id.as_str())?;
-        let done = self.identities.revoke_node(&id, &by, &wish.reason).await;
-        done.map_err(identity)?;
-        let after = self.changed_node(id.as_str()).await;
-        Ok(after.unwrap_or_else(|_| Response::new(before)))
-    }
-
-    /// Lets a node's instance enrol once more. A revoked node is not in the view: its id or instance names it all the same.
-    pub(super) async fn readmit(
-        &self,
-        by: String,
-        wish: v1::ReadmitNodeRequest,
-    ) -> Answer<v1::Node> {
-        text("node", &wish.node, limits::NAME_BYTES)?;
-        text("reason", &wish.reason, limits::TEXT_BYTES)?;
-        self.view().await?;
-        let name = match self.commands.node_id(&wish.node) {
-            Ok(id) => id.0,
-            Err(CommandError::NotFound { .. }) => wish.node,
-            Err(error) => return Err(refuse(error)),
-        };
-        let done = self.identities.readmit(&name, &by, &wish.reason).await;
-        let record = done.map_err(identity)?;
-        self.changed_node(record.id.as_str()).await
     }
 
     /// Issues a client certificate.
