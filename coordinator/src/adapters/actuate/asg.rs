@@ -20,15 +20,18 @@ use crate::ports::actuate::{
 use crate::ports::clock::Clock;
 use crate::ports::hooks::Hook;
 
+mod again;
 mod beside;
 pub mod calls;
 mod catalogue;
 mod convert;
+mod desired;
 mod discover;
 mod doctor;
 mod grow;
 mod hooks;
 mod journal;
+mod launch;
 mod leave;
 mod look;
 mod memory;
@@ -136,7 +139,7 @@ impl<A: AwsApi> AsgActuator<A> {
             market: Arc::default(),
             treasury: Arc::default(),
             clock,
-            pause: grow::PAUSE,
+            pause: again::PAUSE,
             read_deadline: observe::REGION_DEADLINE,
             hooks: None,
         };

@@ -6,8 +6,8 @@
 
 use drover_aws::{AwsApi, Group, LaunchPlace};
 
-use super::grow::{Launched, place};
 use super::journal::Ask;
+use super::launch::{Launched, place};
 use super::memory::Flight;
 use super::reading::{is_warm, no_launch_instances};
 use super::{AsgActuator, AsgPool, convert};

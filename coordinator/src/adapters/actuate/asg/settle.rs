@@ -8,8 +8,9 @@
 use drover_aws::{AwsApi, Group};
 use drover_core::model::{FailureKind, InstanceId, Millis, UnixMs};
 
-use super::grow::{Launched, TOO_OLD, place};
+use super::grow::TOO_OLD;
 use super::journal::Ask;
+use super::launch::{Launched, place};
 use super::memory::Flight;
 use super::reading::no_launch_instances;
 use super::{AsgActuator, AsgPool, convert};
