@@ -1,6 +1,6 @@
 //! The `[[pool]]` tables and what must hold among them.
 //!
-//! Called by `config::parse`. Reports problems and never stops at the first.
+//! Called by `config::parse`. Reports problems and never stops at the first. `pool` has what comes out of it.
 
 mod asg;
 mod fixed;

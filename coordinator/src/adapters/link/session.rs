@@ -1,5 +1,5 @@
-//! One session's handle on the hub: what the agent says goes in, what is to be sent comes out. Held by the session's
-//! task in `serve/agents`; dropping it closes the session.
+//! One session's handle on the hub: what the agent says goes in (`said`), what is to be sent comes out. Held by the
+//! session's task in `serve/agents`; dropping it closes the session.
 
 mod said;
 
