@@ -4,11 +4,13 @@
 //! Called by the cycle, before bookkeeping and again before planning. Pure: the same sources, the same fleet.
 
 mod busy;
+mod claims;
 mod held;
 mod join;
 pub(super) mod marks;
 mod silent;
 mod sizes;
+mod state;
 mod taken;
 mod work;
 

@@ -2,24 +2,25 @@
 
 use super::FleetNode;
 use super::busy::{Evidence, busy};
+use super::claims::{Index, claims, launched};
 use super::held::reservations;
 use super::marks;
 use super::silent::silent;
 use super::sizes::{allocatable, count, model, template, used};
+use super::state::{cordon, faulty, provider, unreachable};
 use super::taken::{self, Told};
 use super::work::{self, Asked};
 use crate::config::{Config, PoolConfig, PoolSource};
 use crate::control::drains::stage;
 use crate::control::ledger::Ledger;
-use crate::control::orders::DROVER;
 use crate::ports::actuate::{Instance, InstanceState, PoolReading};
 use crate::ports::link::AgentView;
-use crate::records::{DesiredState, DrainRecord, NodeRecord, OrderRecord};
+use crate::records::NodeRecord;
 use drover_core::model::{
-    Busy, Cordon, InstanceId, LaunchId, Millis, NodeId, Offering, PoolId, PoolKind, RequestName,
-    Reserved, UnixMs,
+    Busy, InstanceId, LaunchId, Millis, NodeId, Offering, PoolId, PoolKind, RequestName, Reserved,
+    UnixMs,
 };
-use drover_core::rules::lifecycle::{self, Levels, Provider};
+use drover_core::rules::lifecycle::{self, Levels};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -102,104 +103,6 @@ struct Known<'a> {
     launched: BTreeMap<InstanceId, LaunchId>,
     held: BTreeMap<NodeId, Vec<Reserved>>,
     asked: BTreeMap<RequestName, Asked>,
-}
-
-/// What providers and lists name, by id.
-struct Index<'a> {
-    instances: BTreeMap<(&'a PoolId, &'a InstanceId), &'a Instance>,
-    /// Instances of clouds, with the first pool that names them.
-    clouds: BTreeMap<&'a InstanceId, &'a PoolId>,
-    hosts: BTreeMap<(&'a PoolId, &'a str), &'a InstanceId>,
-}
-
-impl<'a> Index<'a> {
-    fn new(sources: &Sources<'a>) -> Self {
-        let mut index = Self {
-            instances: BTreeMap::new(),
-            clouds: BTreeMap::new(),
-            hosts: BTreeMap::new(),
-        };
-        for (pool, reading) in sources.readings {
-            let config = sources.config.pool(pool);
-            let cloud = config.is_some_and(|config| config.kind() != PoolKind::Static);
-            for instance in &reading.instances {
-                let slot = index.instances.entry((pool, &instance.id));
-                slot.or_insert(instance);
-                if cloud {
-                    index.clouds.entry(&instance.id).or_insert(pool);
-                }
-            }
-        }
-        for pool in &sources.config.pools {
-            if let PoolSource::Static(fixed) = &pool.source {
-                let hosts = fixed.hosts.iter().map(|h| ((&pool.name, h.as_str()), h));
-                index.hosts.extend(hosts);
-            }
-        }
-        index
-    }
-}
-
-/// Who is which instance; an instance that two claim belongs to neither.
-fn claims(sources: &Sources<'_>, index: &Index<'_>) -> BTreeMap<NodeId, (PoolId, InstanceId)> {
-    let mut claims = BTreeMap::new();
-    let mut claimed: BTreeMap<(PoolId, InstanceId), u32> = BTreeMap::new();
-    for (id, record) in &sources.ledger.nodes {
-        if record.value.revoked {
-            continue;
-        }
-        if let Some(claim) = claim(sources, index, id, &record.value) {
-            *claimed.entry(claim.clone()).or_insert(0) += 1;
-            claims.insert(id.clone(), claim);
-        }
-    }
-    claims.retain(|_, claim| claimed.get(claim) == Some(&1));
-    claims
-}
-
-fn claim(
-    sources: &Sources<'_>,
-    index: &Index<'_>,
-    id: &NodeId,
-    record: &NodeRecord,
-) -> Option<(PoolId, InstanceId)> {
-    let known = || {
-        record.instance.clone().or_else(|| {
-            let facts = &sources.views.get(id)?.facts;
-            facts.instance_id.as_deref().map(InstanceId::new)
-        })
-    };
-    let Some(pool) = &record.pool else {
-        // A token without a pool: the provider that names the instance says where it belongs.
-        let instance = known()?;
-        let pool = index.clouds.get(&instance)?;
-        return Some(((*pool).clone(), instance));
-    };
-    let pool = sources.config.pool(pool)?;
-    let instance = match &pool.source {
-        PoolSource::Static(_) => {
-            let host = index.hosts.get(&(&pool.name, record.name.as_str()))?;
-            (*host).clone()
-        }
-        PoolSource::Asg(_) | PoolSource::Sim(_) => known()?,
-    };
-    Some((pool.name.clone(), instance))
-}
-
-/// Instance to its launch.
-fn launched(ledger: &Ledger) -> BTreeMap<InstanceId, LaunchId> {
-    ledger
-        .launches
-        .values()
-        .flat_map(|held| {
-            let launch = &held.value;
-            let granted = launch.instances.iter();
-            let joined = launch.joined.iter().map(|(instance, _)| instance);
-            granted
-                .chain(joined)
-                .map(|instance| (instance.clone(), launch.id.clone()))
-        })
-        .collect()
 }
 
 fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRecord) -> FleetNode {
@@ -338,88 +241,5 @@ fn offering_of<'a>(
         // One offering only: it can be no other.
         None if reading.offerings.len() == 1 => reading.offerings.first(),
         None => None,
-    }
-}
-
-/// Silent for too long, or never heard since the start.
-fn unreachable(sources: &Sources<'_>, view: Option<&AgentView>) -> bool {
-    let Some(view) = view else { return true };
-    let silent = sources.mono.0.saturating_sub(view.last_seen_mono);
-    silent > sources.config.control.silence.0
-}
-
-fn faulty(
-    sources: &Sources<'_>,
-    record: &NodeRecord,
-    pool: Option<&PoolConfig>,
-    view: Option<&AgentView>,
-    expected: u32,
-    kind: &str,
-) -> Option<String> {
-    let view = view?;
-    let told: Vec<&str> = view
-        .conditions
-        .iter()
-        .filter(|condition| condition.faulty)
-        .map(|condition| condition.message.as_str())
-        .collect();
-    if !told.is_empty() {
-        return Some(told.join("; "));
-    }
-    let has = count(view.facts.gpus.len());
-    // GPUs may come late (drivers, operators): only after the pool's deadline is that a fault.
-    let deadline = pool.map_or(Millis::ZERO, |pool| pool.deadline_of(kind));
-    let late = record.ready_at.is_some() || sources.now > record.joined.after(deadline);
-    (has < expected && late && view.workloads.is_some())
-        .then(|| format!("{has} of {expected} GPUs"))
-}
-
-pub(super) fn provider(state: InstanceState) -> Provider {
-    match state {
-        InstanceState::Pending | InstanceState::Running => Provider::There,
-        InstanceState::Leaving => Provider::Leaving,
-        // Not among the nodes at all, see `join`.
-        InstanceState::Gone | InstanceState::Warm => Provider::Gone,
-    }
-}
-
-/// Ours only while nobody else keeps work off too (I7).
-fn cordon(
-    order: Option<&OrderRecord>,
-    drain: Option<&DrainRecord>,
-    view: Option<&AgentView>,
-) -> Option<Cordon> {
-    let actual = view.and_then(|view| view.actual.as_ref());
-    if let Some(actual) = actual {
-        if actual.released {
-            return Some(Cordon::Person {
-                who: "root on the host".to_owned(),
-                why: "drover-agent release".to_owned(),
-            });
-        }
-        if !actual.foreign_cordon.is_empty() {
-            return Some(Cordon::Person {
-                who: "somebody outside Drover".to_owned(),
-                why: actual.foreign_cordon.clone(),
-            });
-        }
-    }
-    let by = |by: &str, why: &str| {
-        if by == DROVER {
-            Cordon::Drover
-        } else {
-            Cordon::Person {
-                who: by.to_owned(),
-                why: why.to_owned(),
-            }
-        }
-    };
-    if let Some(drain) = drain {
-        return Some(by(&drain.by, &drain.reason));
-    }
-    let order = order?;
-    match order.desired {
-        DesiredState::Active => None,
-        DesiredState::Cordoned | DesiredState::Draining => Some(by(&order.by, &order.reason)),
     }
 }

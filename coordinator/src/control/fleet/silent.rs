@@ -1,9 +1,9 @@
 //! An instance or host that its provider or the list names and that no agent speaks for, as a node. See `fleet`.
 
 use super::FleetNode;
-use super::join::provider;
 use super::marks;
 use super::sizes::{model, template};
+use super::state::provider;
 use crate::config::{PoolConfig, PoolSource};
 use crate::ports::actuate::{Instance, PoolReading};
 use drover_core::model::{Busy, InstanceId, LaunchId, NodeId, Resources};
