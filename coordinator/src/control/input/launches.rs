@@ -1,0 +1,66 @@
+//! Launches in flight for the planner: how many nodes are to come, of what, and for whom. Used by `input`.
+
+use crate::control::cycle::Round;
+use crate::control::launches::life;
+use crate::records::{AssignmentTarget, LaunchRecord, RequestState};
+use drover_core::model::{LaunchInFlight, OfferingId, RequestName};
+
+/// Nodes of a launch that are still to come.
+pub(in crate::control) fn coming(launch: &LaunchRecord) -> u32 {
+    life(launch).coming()
+}
+
+/// `None`: nothing of it is to come any more.
+pub(super) fn in_flight(round: &Round, launch: &LaunchRecord) -> Option<LaunchInFlight> {
+    let count = coming(launch);
+    if count == 0 || launch.deadline <= round.now {
+        return None;
+    }
+    let reserved: Vec<(RequestName, u32)> = round
+        .ledger
+        .requests
+        .values()
+        .filter(|held| {
+            matches!(
+                held.value.state,
+                RequestState::Pending | RequestState::Served
+            )
+        })
+        .filter_map(|held| {
+            let units: u32 = held
+                .value
+                .assignments
+                .iter()
+                .filter(|found| {
+                    matches!(&found.target, AssignmentTarget::Launch(id, _) if *id == launch.id)
+                })
+                .map(|found| found.units)
+                .sum();
+            (units > 0).then(|| (held.value.name.clone(), units))
+        })
+        .collect();
+    Some(LaunchInFlight {
+        id: launch.id.clone(),
+        pool: launch.pool.clone(),
+        offering: offering_now(round, launch),
+        count,
+        asked: launch.asked,
+        deadline: launch.deadline,
+        reserved,
+    })
+}
+
+/// The offering that the planner knows a launch by. A group that turns out to need another way of asking offers its
+/// capacity under other names: a pool's nodes are interchangeable, so any of them tells what is coming.
+fn offering_now(round: &Round, launch: &LaunchRecord) -> OfferingId {
+    let offerings = round
+        .readings
+        .get(&launch.pool)
+        .map(|reading| reading.offerings.as_slice())
+        .unwrap_or_default();
+    let known = offerings.iter().any(|found| found.id == launch.offering);
+    match offerings.first() {
+        Some(first) if !known => first.id.clone(),
+        _ => launch.offering.clone(),
+    }
+}
