@@ -1,6 +1,6 @@
 //! Launches of a plan: all intents are committed with their assignments, then all are asked at once (I4).
 
-use super::{add, fresh_id, offered, request_of};
+use super::assign::{add, offered, request_of};
 use crate::config::PoolSource;
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::deeds::Deed;
@@ -223,4 +223,9 @@ fn within(input: &PlanInput, runs: &[&Run], first: u32, most: u32) -> Vec<(Reque
             Some((request_of(input, run)?.clone(), place, run.count))
         })
         .collect()
+}
+
+/// A name that was never used: for launches.
+fn fresh_id(kind: &str, draw: u64) -> LaunchId {
+    LaunchId(format!("{kind}-{draw:016x}"))
 }
