@@ -3,11 +3,14 @@
 //! Run by [`super::run`] in production, and step by step by the simulator and the tests. Generic over ports: no sleeping,
 //! no timer, no adapter. **Invariant:** an intent is in the store before the call that it is about.
 
+mod round;
+
+pub(super) use round::Round;
+
 use super::background::Background;
 use super::chance::Chance;
 use super::deeds::{Deed, Done};
 use super::events::Happening;
-use super::fleet::{FleetNode, Sources, join};
 use super::journal::Journal;
 use super::launches::Answer;
 use super::learning::Learning;
@@ -16,19 +19,17 @@ use super::observe::Pools;
 use super::pace::Pace;
 use super::plans::PlanFiles;
 use super::seen::Seen;
-use super::tx::Tx;
 use super::view::FleetView;
 use super::wake::Wake;
 use crate::config::Config;
-use crate::ports::actuate::{Actuator, PoolReading};
+use crate::ports::actuate::Actuator;
 use crate::ports::clock::Clock;
 use crate::ports::demand::DemandSource;
-use crate::ports::link::{AgentLink, AgentView};
+use crate::ports::link::AgentLink;
 use crate::ports::notices::NoticeSource;
-use crate::ports::store::{CommitError, ReadError, Revision};
-use drover_core::model::{LaunchId, Millis, NodeId, PlanInput, Planned, PoolId, UnixMs};
+use crate::ports::store::{CommitError, ReadError};
+use drover_core::model::{LaunchId, PlanInput, Planned};
 use drover_core::planner;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -98,35 +99,6 @@ pub struct Planning {
     pub plans: u64,
     /// Time that the planner took for them, checks not counted twice.
     pub took: Duration,
-}
-
-/// One cycle's view of the world.
-pub(super) struct Round {
-    pub(super) now: UnixMs,
-    pub(super) mono: Millis,
-    pub(super) woken: u64,
-    pub(super) ledger: Ledger,
-    pub(super) agents: BTreeMap<NodeId, Arc<AgentView>>,
-    pub(super) readings: BTreeMap<PoolId, Arc<PoolReading>>,
-    /// Pools that were read in this cycle.
-    pub(super) read: BTreeSet<PoolId>,
-    pub(super) fleet: Vec<FleetNode>,
-    /// Records have changed since the fleet was joined.
-    pub(super) stale: bool,
-    pub(super) chance: Arc<Chance>,
-    /// Another cycle should follow at once.
-    pub(super) again: bool,
-    /// Told at the end, in batches.
-    pub(super) events: Vec<Happening>,
-}
-
-impl Round {
-    pub(super) fn node(&self, id: &NodeId) -> Option<&FleetNode> {
-        self.fleet
-            .binary_search_by(|node| node.id.cmp(id))
-            .ok()
-            .and_then(|at| self.fleet.get(at))
-    }
 }
 
 impl Control {
@@ -267,59 +239,6 @@ impl Control {
         })
     }
 
-    async fn observe(&mut self) -> Result<Round, ReadError> {
-        let woken = self.wake.count();
-        let (now, mono) = (self.clock.wall(), self.clock.mono());
-        let ledger = Ledger::read(self.journal.store().as_ref()).await?;
-        let coming: BTreeSet<PoolId> = ledger
-            .launches
-            .values()
-            .map(|held| held.value.pool.clone())
-            .collect();
-        let config = self.config.clone();
-        let read = self
-            .pools
-            .read(&config, mono, |pool| coming.contains(pool))
-            .await;
-        let agents = self
-            .link
-            .views()
-            .into_iter()
-            .map(|view| (view.node.clone(), view))
-            .collect();
-        let mut round = Round {
-            now,
-            mono,
-            woken,
-            ledger,
-            agents,
-            readings: self.pools.readings(),
-            read: read.into_iter().collect(),
-            fleet: Vec::new(),
-            stale: true,
-            chance: self.chance.clone(),
-            again: false,
-            events: Vec::new(),
-        };
-        self.rejoin(&mut round);
-        Ok(round)
-    }
-
-    /// Joins again if records changed: all else that is joined stays as it is for the whole cycle.
-    pub(super) fn rejoin(&self, round: &mut Round) {
-        if !std::mem::take(&mut round.stale) {
-            return;
-        }
-        round.fleet = join(&Sources {
-            config: &self.config,
-            ledger: &round.ledger,
-            views: &round.agents,
-            readings: &round.readings,
-            now: round.now,
-            mono: round.mono,
-        });
-    }
-
     /// All that is decided without a plan; each part commits for itself.
     async fn keep_books(&mut self, round: &mut Round) -> Result<(), CycleError> {
         self.keep_alive(round).await?;
@@ -347,41 +266,6 @@ impl Control {
         self.rejoin(round);
         self.guard(round);
         Ok(())
-    }
-
-    /// Commits and keeps the ledger in step. `None`: somebody else was faster, or it failed and was logged; the rest of
-    /// the cycle goes on.
-    pub(super) async fn commit(
-        &self,
-        round: &mut Round,
-        tx: Tx,
-    ) -> Result<Option<Revision>, CycleError> {
-        if tx.is_empty() {
-            return Ok(None);
-        }
-        let (change, apply) = tx.take();
-        match self.journal.commit(change).await {
-            Ok(revision) => {
-                round.stale |= !apply.is_empty();
-                for step in apply {
-                    step(&mut round.ledger, revision);
-                }
-                Ok(Some(revision))
-            }
-            Err(error @ CommitError::Fenced { .. }) => Err(CycleError::Fenced(error)),
-            Err(CommitError::Conflict { key }) => {
-                tracing::debug!(key, "changed meanwhile: decided again in the next cycle");
-                round.again = true;
-                Ok(None)
-            }
-            Err(error) => {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "a change was not committed"
-                );
-                Ok(None)
-            }
-        }
     }
 
     /// The planner has checked its own plan; what is to be executed is checked once more. False: nothing of it is done.
