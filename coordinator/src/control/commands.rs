@@ -4,6 +4,8 @@
 //! Called by `serve/admin`, which has checked the role; `by` is `admin/NAME` from the certificate.
 
 mod adoption;
+mod freezes;
+mod limits;
 mod nodes;
 mod pools;
 mod requests;
@@ -25,8 +27,8 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 pub use adoption::AdoptWish;
 pub(super) use adoption::group_of;
+pub use limits::LimitsWish;
 pub use nodes::DrainWish;
-pub use pools::LimitsWish;
 
 /// Why a wish was not done. Nothing of it was.
 #[derive(Debug, thiserror::Error)]
