@@ -125,10 +125,34 @@ impl Field {
         }
     }
 
+    /// The same, with a coordinator that knows what every pool offers.
     fn start(pools: &[Pool], scenario: Scenario) -> Self {
         let mut field = Self::prepare(pools, scenario);
         field.run("");
+        field.knows(pools);
         field
+    }
+
+    /// Waits until every pool was read: a region that answers later than another holds up nobody, so that what is asked
+    /// for before goes where it is known to be.
+    fn knows(&self, pools: &[Pool]) {
+        for pool in pools {
+            let name = pool.group.name.as_str();
+            // What has weights offers nothing.
+            let weighted = pool
+                .group
+                .mixed
+                .as_ref()
+                .is_some_and(|m| m.weight.is_some());
+            self.coordinator
+                .until(&format!("{name} is read"), SOON, || {
+                    let shown = self.coordinator.try_ask(&["pools", "show", name])?;
+                    let some = shown["offerings"]
+                        .as_array()
+                        .is_some_and(|all| !all.is_empty());
+                    (some || weighted).then_some(())
+                });
+        }
     }
 
     /// Starts the coordinator with these fail points.
@@ -209,16 +233,21 @@ impl Field {
         let ids = launches.iter().filter(|l| l.group == pool);
         let ids: Vec<String> = ids.flat_map(|l| l.instances.clone()).collect();
         for id in &ids {
-            if self.hosts.contains_key(id) {
-                continue;
-            }
-            let token = self.coordinator.token(&["--pool", pool]);
-            let mut host = Host::new(self.dir.path(), &format!("ip-{id}"), "k80", 1);
-            host.configure(&self.coordinator.address(), &token, &self.metadata.of(id));
-            host.start();
-            self.hosts.insert(id.clone(), host);
+            self.boot_one(pool, id);
         }
         ids
+    }
+
+    /// Boots an agent on an instance that has none yet.
+    fn boot_one(&mut self, pool: &str, id: &str) {
+        if self.hosts.contains_key(id) {
+            return;
+        }
+        let token = self.coordinator.token(&["--pool", pool]);
+        let mut host = Host::new(self.dir.path(), &format!("ip-{id}"), "k80", 1);
+        host.configure(&self.coordinator.address(), &token, &self.metadata.of(id));
+        host.start();
+        self.hosts.insert(id.to_owned(), host);
     }
 
     fn served(&self, request: &str) -> Value {

@@ -264,3 +264,36 @@ async fn what_waits_at_a_hook_is_coming_and_what_ends_slowly_is_leaving() {
     assert_eq!(ends, [Cause::Decrement]);
     assert_eq!(ledger.launched(EAST, "p5-slow"), 1, "nobody made up for it");
 }
+
+/// Somebody lowers the group's maximum between the reading and the ask: nothing is launched beyond it, in either way.
+#[tokio::test]
+async fn a_maximum_that_was_lowered_meanwhile_holds_in_both_ways() {
+    let names = ["p6-call", "p6-wish"];
+    let groups = names.map(|name| (EAST, NewGroup::new(name, "g5.xlarge", &["us-east-1a"])));
+    let refused = Fault {
+        group: Some("p6-wish".into()),
+        ..denied("LaunchInstances")
+    };
+    let scenario = Scenario {
+        faults: vec![refused],
+        ..Scenario::default()
+    };
+    let field = Field::new(&groups, scenario).await;
+    let asg = field.adapter().await;
+    field.read(&asg).await;
+    for name in names {
+        let deed = Deed::SetLimits {
+            min: None,
+            max: Some(1),
+        };
+        field.proxy.act(EAST, name, deed).await;
+        let told = asg.launch(&order(name, "us-east-1a", "t", 3)).await;
+        let kinds: Vec<_> = match &told {
+            Ok(outcome) => outcome.failures.iter().map(|f| f.kind).collect(),
+            Err(error) => vec![error.kind],
+        };
+        assert_eq!(kinds, [FailureKind::Quota], "{name}: {told:?}");
+        assert!(field.proxy.ledger().launched(EAST, name) <= 1, "{name}");
+    }
+    assert!(field.proxy.ledger().victims().is_empty());
+}

@@ -11,6 +11,7 @@ fn timed(pools: &[Pool], scenario: Scenario) -> (Field, Clock) {
     let clock = Clock::new(field.dir.path(), "clock");
     field.coordinator.set_clock(&clock);
     field.run("");
+    field.knows(pools);
     (field, clock)
 }
 
@@ -116,6 +117,43 @@ fn sc_04_a_shortage_storm_is_a_few_probes_of_one() {
         }
     }
     assert_eq!(field.ledger().launched(EAST, "storm-c"), 8);
+    field.nobody_was_hurt();
+}
+
+/// A machine that boots for longer than it is waited for: it is adopted when it comes, and the pool says what is wrong.
+#[test]
+fn sc_09_slow_metal_is_adopted_late_and_the_deadline_is_called_too_short() {
+    let mut slow = pool(EAST, "metal");
+    slow.more = "provision_deadline = \"10m\"";
+    let (mut field, clock) = timed(&[slow], Scenario::default());
+    field.ask_for("job", 1);
+    assert_eq!(field.asked("metal", 1), [1]);
+    field.explained("metal", "1 of 1 granted");
+    clock.ahead(Duration::from_secs(10 * MINUTE + 5));
+    assert_eq!(field.asked("metal", 2), [1, 1], "another one is asked for");
+    field.coordinator.until("the first is missed", SOON, || {
+        let shown = field.coordinator.ask(&["pools", "show", "metal"]);
+        (shown["misses"] == 1 && shown["ready"] == 0).then_some(())
+    });
+    let first = field.ledger().launches[0].instances[0].clone();
+    field.boot_one("metal", &first);
+    field.served("job");
+    field.explained("metal", "provision_deadline is too short");
+    let shown = field.coordinator.ask(&["pools", "show", "metal"]);
+    assert_eq!(shown["misses"], 0, "a late one clears them: {shown}");
+    // The other one comes as well, is not needed and goes.
+    let second = field.boot("metal", EAST, 2).remove(1);
+    field.coordinator.until("the surplus is ended", SOON, || {
+        (!field.ledger().ends.is_empty()).then_some(())
+    });
+    let ledger = field.ledger();
+    assert_eq!(
+        (ledger.ends.len(), &ledger.ends[0].instance),
+        (1, &second),
+        "{:?}",
+        ledger.ends
+    );
+    assert_eq!(ledger.launched(EAST, "metal"), 2, "never a third");
     field.nobody_was_hurt();
 }
 
