@@ -34,6 +34,8 @@ pub const COORDINATOR_NAME: &str = "coordinator.drover.internal";
 pub const RENEW_CONTEXT: &[u8] = b"drover-renew-v1";
 /// Metadata of an answer: a word for the person who asked, UTF-8 (why there was nothing to change).
 pub const NOTE: &str = "drover-note-bin";
+/// Metadata of an answer: what is open although the change was made. UTF-8, sent as binary.
+pub const WARNING: &str = "drover-warning-bin";
 /// Prefix of join token texts: `drover-join-v1.<token id>.<secret>.<CA SHA-256, hex>`.
 pub const TOKEN_PREFIX: &str = "drover-join-v1";
 /// SAN URI of a node: this and its id.

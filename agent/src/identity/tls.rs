@@ -83,9 +83,12 @@ impl Verifier {
                 .chain([leaf])
                 .find(|der| CaHash::of(der) == *hash)
                 .map(|der| der.clone().into_owned())
-                .ok_or(rustls::Error::InvalidCertificate(
-                    CertificateError::UnknownIssuer,
-                )),
+                .ok_or_else(|| {
+                    rustls::Error::General(format!(
+                        "the coordinator shows no CA whose SHA-256 is {hash}: check ca_sha256 (or the join token's end) \
+                         against `ca=` in the log of `drover serve`, and that this is the right coordinator"
+                    ))
+                }),
         }
     }
 }

@@ -189,6 +189,18 @@ impl AwsError {
         })
     }
 
+    /// Whether it may as well be the region: one that AWS does not know, or that is not enabled, refuses good credentials.
+    pub fn may_be_region(&self) -> bool {
+        self.code
+            .as_deref()
+            .is_some_and(|code| table::REFUSED.contains(&code))
+    }
+
+    /// Whether AWS gave no answer at all.
+    pub fn is_unanswered(&self) -> bool {
+        self.code.is_none() && self.kind == FailureKind::Transient
+    }
+
     /// What AWS's words leave a reader to guess; empty where they are clear.
     fn in_words(&self) -> &'static str {
         let Some(code) = self.code.as_deref() else {
@@ -201,7 +213,8 @@ impl AwsError {
         } else if code == "RequestExpired" {
             "AWS finds the request or its credentials too old (is this machine's clock right?): "
         } else if table::NO_CREDENTIALS.contains(&code) {
-            "AWS does not take Drover's credentials (a wrong key, or a region that is not enabled): "
+            "AWS does not take Drover's credentials there (check the region's name, that the account has it enabled, and the \
+             credentials): "
         } else {
             ""
         }

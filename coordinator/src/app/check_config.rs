@@ -188,11 +188,7 @@ fn good(
         Format::Json => write_out(json(&findings)?.as_bytes()),
         Format::Yaml => write_out(yaml(&findings)?.as_bytes()),
         Format::Table | Format::Wide => {
-            say(&format!(
-                "{} is good: {} pools",
-                path.display(),
-                config.pools.len()
-            ));
+            say(&format!("{} is good: {}", path.display(), pools(config)));
             match lines {
                 Some(lines) if lines.is_empty() => say("it changes nothing in the fleet that runs"),
                 Some(lines) => write_out((lines.join("\n") + "\n").as_bytes())?,
@@ -200,6 +196,22 @@ fn good(
             }
             Ok(())
         }
+    }
+}
+
+/// "1 pool and pools from discovery in 2 regions".
+fn pools(config: &Config) -> String {
+    let count = |n: usize, noun: &str| match n {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    };
+    let all = config.aws.discover.iter();
+    let regions = all.map(|found| found.regions.len()).sum();
+    let found = format!("pools from discovery in {}", count(regions, "region"));
+    match (config.pools.len(), regions) {
+        (n, 0) => count(n, "pool"),
+        (0, _) => found,
+        (n, _) => format!("{} and {found}", count(n, "pool")),
     }
 }
 

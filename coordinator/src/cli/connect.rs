@@ -39,11 +39,16 @@ impl Admin {
 
 /// Tells the person what an answer has to say beside it.
 pub fn say_note<T>(answer: &tonic::Response<T>) {
-    let note = answer.metadata().get_bin(limits::NOTE);
-    let bytes = note.and_then(|note| note.to_bytes().ok());
-    if let Some(bytes) = bytes {
-        let text = String::from_utf8_lossy(&bytes);
-        super::output::say(&format!("nothing to change: {text}"));
+    for (key, word) in [
+        (limits::NOTE, "nothing to change"),
+        (limits::WARNING, "warning"),
+    ] {
+        let said = answer.metadata().get_bin(key);
+        let bytes = said.and_then(|said| said.to_bytes().ok());
+        if let Some(bytes) = bytes {
+            let text = String::from_utf8_lossy(&bytes);
+            super::output::say(&format!("{word}: {text}"));
+        }
     }
 }
 

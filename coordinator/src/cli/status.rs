@@ -97,6 +97,29 @@ impl Tabled for AlarmView {
     }
 }
 
+/// The same trouble of several once, with the names of all and since the first: for people. Programs get each.
+fn together(alarms: &[AlarmView]) -> Vec<AlarmView> {
+    let mut found: Vec<AlarmView> = Vec::new();
+    for alarm in alarms {
+        let known = found
+            .iter_mut()
+            .find(|known| known.kind == alarm.kind && known.message == alarm.message);
+        let Some(known) = known else {
+            found.push(alarm.clone());
+            continue;
+        };
+        if let (Some(all), Some(one)) = (&mut known.subject, &alarm.subject) {
+            all.push_str(", ");
+            all.push_str(one);
+        }
+        known.since_unix_ms = match (known.since_unix_ms, alarm.since_unix_ms) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+    found
+}
+
 impl Sheet for StatusView {
     fn sheet(&self, page: &mut Page, _now: u64) {
         // The coordinator's own clock: its ages stay right when this host's clock is wrong.
@@ -141,7 +164,7 @@ impl Sheet for StatusView {
             }),
         );
         page.table("Frozen", &self.freezes, now);
-        page.table("Alarms", &self.alarms, now);
+        page.table("Alarms", &together(&self.alarms), now);
         page.table("Waits for `drover approve`", &self.approvals, now);
     }
 }
@@ -197,4 +220,30 @@ pub async fn version(globals: &Globals, out: Out, args: VersionArgs) -> Result<(
         version: env!("CARGO_PKG_VERSION"),
         coordinator_version,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cause_of_several_pools_is_one_alarm() {
+        let alarm = |subject: &str, message: &str, since| AlarmView {
+            kind: "pool_unreadable".to_owned(),
+            subject: Some(subject.to_owned()),
+            message: message.to_owned(),
+            since_unix_ms: Some(since),
+        };
+        let all = [
+            alarm("a", "expired", 7),
+            alarm("b", "expired", 5),
+            alarm("c", "denied", 6),
+        ];
+        let shown = together(&all);
+        let told: Vec<_> = shown
+            .iter()
+            .map(|a| (a.subject.as_deref(), a.since_unix_ms))
+            .collect();
+        assert_eq!(told, [(Some("a, b"), Some(5)), (Some("c"), Some(6))]);
+    }
 }

@@ -159,7 +159,10 @@ fn discover(
             }
             // An empty text was reported already.
             Err(_) if at.value.trim().is_empty() => {}
-            Err(message) => section.report(at.offset, "regions", &message, fix),
+            Err(message) => {
+                let fix = regions::advice(&at.value);
+                section.report(at.offset, "regions", &message, &fix);
+            }
         }
     }
     let site = section.text("site", "write site = \"us-east-1\" or leave it out");

@@ -71,8 +71,9 @@ impl Difference {
             ));
         }
         for (pool, nodes, max) in &self.above_max {
+            let noun = if *nodes == 1 { "node" } else { "nodes" };
             line(format!(
-                "! pool {pool} has {nodes} nodes, above max {max} (none is drained for it)"
+                "! pool {pool} has {nodes} {noun}, above max {max} (none is drained for it)"
             ));
         }
         lines

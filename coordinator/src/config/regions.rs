@@ -92,6 +92,17 @@ pub(super) fn region(text: &str) -> Result<String, String> {
     Err(format!("{text:?} is no region of AWS{hint}"))
 }
 
+/// What to write for a region that is none: the one that may be meant, else no guess.
+pub(super) fn advice(text: &str) -> String {
+    let without = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let zone = Some(without).filter(|zone| well_formed(zone));
+    match zone.or_else(|| nearest(&text.to_lowercase(), KNOWN)) {
+        Some(meant) => format!("write \"{meant}\""),
+        None => "write a region's name: `aws ec2 describe-regions --all-regions --query Regions[].RegionName` lists them"
+            .to_owned(),
+    }
+}
+
 /// A zone of a region.
 ///
 /// # Errors
@@ -165,6 +176,19 @@ mod tests {
         ] {
             let why = region(text).expect_err(text);
             assert!(why.contains(says), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn the_advice_for_a_region_guesses_only_what_is_near() {
+        for (text, says) in [
+            ("eu-nrd-1", "write \"eu-north-1\""),
+            ("us-east-1a", "write \"us-east-1\""),
+            ("frankfurt", "describe-regions"),
+        ] {
+            let told = advice(text);
+            assert!(told.contains(says), "{text}: {told}");
+            assert!(!told.contains("us-west-2"), "{text}: {told}");
         }
     }
 

@@ -97,7 +97,7 @@ fn explain_request(request: &RequestView) -> Explanation {
     let record = &request.record;
     let word = request.shown.word();
     let mut lines = vec![format!(
-        "{} of {} on ready nodes, {} coming, {} unavailable, {} without",
+        "{} of {} on ready nodes, {} coming, {} unavailable, {} without a node",
         request.units_ready,
         units(record.spec.units),
         request.units_coming,
@@ -128,10 +128,29 @@ fn explain_request(request: &RequestView) -> Explanation {
     }
 }
 
+/// As a node that only a request keeps is worded.
+const HELD: &str = "held by request ";
+
+/// As the planner words a pool that has nothing to do.
+const SETTLED: &str = "nothing to do";
+
 fn explain_pool(pool: &PoolView, now: UnixMs) -> Explanation {
     let mode = super::events::mode_word(pool.mode);
+    let agentless = pool.unmanaged.saturating_sub(pool.missed);
+    let agentless = (agentless > 0).then(|| {
+        let noun = if agentless == 1 {
+            "instance"
+        } else {
+            "instances"
+        };
+        format!("{agentless} {noun} without an agent")
+    });
+    let noun = if pool.nodes == 1 { "node" } else { "nodes" };
+    let besides = agentless
+        .as_ref()
+        .map_or_else(String::new, |told| format!(" and {told}"));
     let mut lines = vec![format!(
-        "mode {mode}; {} nodes ({} ready, {} idle, {} draining, {} unreachable), {} coming, {} to {} allowed",
+        "mode {mode}; {} {noun} ({} ready, {} idle, {} draining, {} unreachable){besides}, {} coming, {} to {} allowed",
         pool.nodes,
         pool.ready,
         pool.idle,
@@ -156,21 +175,30 @@ fn explain_pool(pool: &PoolView, now: UnixMs) -> Explanation {
     let mut frozen: Vec<String> = frozen.collect();
     lines.append(&mut frozen.clone());
     lines.extend(stops().cloned());
-    lines.extend(pool.holds.iter().cloned());
-    lines.extend(
-        pool.read_error
-            .iter()
-            .map(|error| format!("cannot be read: {error}")),
-    );
+    let unread = pool
+        .read_error
+        .as_ref()
+        .map(|error| format!("cannot be read: {error}"));
+    // The hold says the same in fewer words.
+    let holds = pool.holds.iter().filter(|hold| {
+        let same = hold.starts_with("could not be read");
+        unread.is_none() || !same
+    });
+    let holds: Vec<&String> = holds.collect();
+    lines.extend(unread.clone());
+    lines.extend(holds.iter().copied().cloned());
     lines.extend(pool.reasons.iter().cloned());
     lines.extend(asked::remembered(pool, now));
     lines.extend(pool.remarks.iter().cloned());
-    frozen.extend(stops().chain(&pool.reasons).chain(&pool.holds).cloned());
+    // The worst first: without a reading nothing else is sure.
+    frozen.extend(stops().chain(&unread).cloned());
+    frozen.extend(pool.reasons.iter().chain(holds).cloned());
     let summary = frozen.into_iter().next();
+    let summary = summary.filter(|said| said != SETTLED).or(agentless);
     Explanation {
         kind: "pool",
         name: pool.name.0.clone(),
-        summary: summary.unwrap_or_else(|| "nothing to do".to_owned()),
+        summary: summary.unwrap_or_else(|| SETTLED.to_owned()),
         lines,
     }
 }
@@ -220,7 +248,9 @@ fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
         lines.push("its agent is silent: neither supply nor removed".to_owned());
     }
     lines.extend(node.agent.as_deref().and_then(foreign_clock));
-    lines.extend(node.busy.iter().map(|what| format!("busy: {what}")));
+    // What a request holds is told below; the node may be empty all the same.
+    let works = node.busy.iter().filter(|what| !what.starts_with(HELD));
+    lines.extend(works.map(|what| format!("busy: {what}")));
     for held in &node.assignments {
         lines.push(format!(
             "holds {} of request {}",

@@ -147,7 +147,7 @@ pub fn met(held: Option<&OrderRecord>, highest_epoch: u64, obeyed: Option<&Obeye
             Some((_, why)) => (SOMEBODY, why),
             None => (SOMEBODY, ""),
         };
-        let lost = "ordered before this store was restored";
+        let lost = "by an order that this store does not know: it was restored, or the node counted as gone";
         let reason = if why.is_empty() {
             lost.to_owned()
         } else {
@@ -240,7 +240,10 @@ mod tests {
         assert_eq!(theirs.desired, DesiredState::Cordoned, "nothing is evicted");
         assert_eq!(
             (theirs.by.as_str(), theirs.reason.as_str()),
-            (SOMEBODY, "fan: ordered before this store was restored")
+            (
+                SOMEBODY,
+                "fan: by an order that this store does not know: it was restored, or the node counted as gone"
+            )
         );
         let own = found(Some(("own-1", "idle")), DesiredState::Draining);
         assert_eq!(own.by, DROVER);

@@ -7,7 +7,7 @@ mod finding;
 mod kind;
 mod text;
 
-pub use finding::{Finding, Gap, Hook, Question, Severity, SuspendedBy, Told};
+pub use finding::{Finding, Gap, Hook, Next, Question, Severity, SuspendedBy, Told};
 pub use kind::Kind;
 
 use async_trait::async_trait;

@@ -123,6 +123,8 @@ pub struct Script {
     pub leave_fails: Option<FailureKind>,
     /// A termination gives no answer until [`Cloud::answer`].
     pub leave_hangs: bool,
+    /// What a person should mend there.
+    pub warnings: Vec<String>,
     /// Cannot be read.
     pub dark: bool,
     /// New instances are not shown.
@@ -347,7 +349,7 @@ impl Actuator for CloudPort {
                 removable: true,
                 labels: BTreeMap::new(),
                 taints: BTreeMap::new(),
-                warnings: Vec::new(),
+                warnings: script.warnings,
                 remarks: Vec::new(),
                 failures: Vec::new(),
                 unfilled: 0,

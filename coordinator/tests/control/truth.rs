@@ -250,7 +250,8 @@ async fn an_instance_that_missed_its_deadline_says_so_and_what_becomes_of_it() {
     rig.pass(Millis::minutes(16)).await;
     let reason = rig.node(&ids[0]).reason;
     assert!(
-        reason.starts_with("missed its deadline at 2") && reason.contains("; is removed at 2"),
+        reason.starts_with("missed its deadline at 2")
+            && reason.contains("; is not removed before 2"),
         "{reason}"
     );
     let view = rig.view();

@@ -194,6 +194,60 @@ async fn a_pool_of_an_unknown_type_names_itself_the_type_and_the_fix() {
 }
 
 #[tokio::test]
+async fn a_pool_that_cannot_be_read_says_that_first_and_once() {
+    let mut rig = Rig::new(&two_pools().replace("mode = \"full\"", "mode = \"grow\"")).await;
+    rig.cloud.script("a", |script| script.dark = true);
+    rig.cloud.script("b", |script| script.dark = true);
+    rig.ask("job", 1, GPUS).await;
+    rig.pass(Millis::minutes(30)).await;
+    let told = explained(&rig, "a").await;
+    assert!(told[0].starts_with("cannot be read: "), "{told:#?}");
+    let unread = told.iter().filter(|line| line.contains("be read: "));
+    assert_eq!(unread.count(), 1, "{told:#?}");
+    let view = rig.view();
+    let why = &view.request("job").expect("a request").reasons[0];
+    assert!(why.contains("cannot be read"), "{why}");
+    let told = explained(&rig, "job").await.join("\n");
+    assert!(told.contains("1 without a node"), "{told}");
+}
+
+#[tokio::test]
+async fn a_pool_that_leaves_observe_is_told_what_is_open() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let open = "AZRebalance is not suspended: AWS may end members by itself";
+    rig.cloud
+        .script("a", |script| script.warnings = vec![open.to_owned()]);
+    rig.cycle().await;
+    let told = rig.commands.open_of(&"a".into()).expect("a warning");
+    assert!(
+        told.contains(open) && told.contains("`drover pools doctor a`"),
+        "{told}"
+    );
+    assert_eq!(rig.commands.open_of(&"b".into()), None);
+    assert_eq!(rig.commands.open_of(&"c".into()), None);
+}
+
+#[tokio::test]
+async fn a_node_that_has_just_enrolled_is_not_called_silent() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.pass(Millis::minutes(10)).await;
+    rig.cloud.add("a", "i-new");
+    let node = rig.join("a", "i-new").await;
+    let agents = || rig.link.agents.lock().expect("lock");
+    let agent = agents().remove(&node).expect("an agent");
+    rig.cycle().await;
+    assert!(rig.events("unreachable").await.is_empty());
+    let agents = || rig.link.agents.lock().expect("lock");
+    agents().insert(node.clone(), agent);
+    rig.cycle().await;
+    assert!(rig.events("returned").await.is_empty());
+    // One that never speaks is told of after a while.
+    rig.link.agents.lock().expect("lock").remove(&node);
+    rig.pass(Millis::minutes(2)).await;
+    assert_eq!(rig.events("unreachable").await.len(), 1);
+}
+
+#[tokio::test]
 async fn in_observe_a_request_says_what_would_be_asked() {
     let text = two_pools().replace("mode = \"full\"", "mode = \"observe\"");
     let mut rig = Rig::new(&text).await;

@@ -2,7 +2,7 @@
 # add a provider and a `module` block for each further region: Terraform cannot loop over providers.
 
 terraform {
-  required_version = ">= 1.5"
+  required_version = ">= 1.11"
   required_providers {
     aws = {
       source  = "hashicorp/aws"

@@ -28,6 +28,14 @@ pub(super) const NO_CREDENTIALS: &[&str] = &[
     "RequestExpired",
 ];
 
+/// Those of them that a region gives as well that is not enabled, or that is none.
+pub(super) const REFUSED: &[&str] = &[
+    "AuthFailure",
+    "InvalidClientTokenId",
+    "UnrecognizedClientException",
+    "SignatureDoesNotMatch",
+];
+
 /// Codes, without a leading `Client.`, `Server.` or `AWS.SimpleQueueService.`.
 const CODES: &[(&str, FailureKind)] = &[
     ("InsufficientInstanceCapacity", Shortage),

@@ -5,7 +5,8 @@ use super::state::Work;
 use super::supply::{At, Tier};
 use crate::model::{LaunchInFlight, Reason, Source, UnixMs};
 
-/// When a launch is expected: by its offering's boot time, or, once that is over, by its deadline.
+/// When a launch is expected: by its offering's boot time, or, once that is over, by its deadline. Never after that: it is
+/// given up then.
 fn expected(work: &Work<'_>, launch: &LaunchInFlight) -> UnixMs {
     let pool = work.pool_index.get(&launch.pool);
     let boot = pool
@@ -17,7 +18,7 @@ fn expected(work: &Work<'_>, launch: &LaunchInFlight) -> UnixMs {
         .unwrap_or_default();
     let at = launch.asked.after(boot);
     if at > work.input.now {
-        at
+        at.min(launch.deadline)
     } else {
         launch.deadline
     }

@@ -168,11 +168,45 @@ impl PoolView {
         } else if !self.holds.is_empty() {
             let removal = self.holds.iter().all(|hold| hold.starts_with("no removal"));
             (if removal { "no-removal" } else { "held" }, Tone::Busy)
+        } else if self.offerings.iter().any(|offered| offered.gpus.is_none()) {
+            ("unknown-type", Tone::Bad)
+        } else if self.agentless() > 0 {
+            ("no-agents", Tone::Busy)
         } else {
             ("ok", Tone::Good)
         };
         Cell::toned(word, tone)
     }
+
+    /// Instances that run, that Drover does not wait for, and that no agent speaks for.
+    const fn agentless(&self) -> u32 {
+        self.unmanaged.saturating_sub(self.missed)
+    }
+
+    /// What a table says of it: one line, the first of what there is.
+    fn reason(&self) -> Option<String> {
+        let stopped = self.stopped.as_ref().or(self.paused.as_ref());
+        let stopped = stopped.or(self.read_error.as_ref()).or(self.holds.first());
+        let said = stopped.or(self.reasons.first()).cloned();
+        let said = said.filter(|said| self.agentless() == 0 || said != "nothing to do");
+        said.or_else(|| match self.agentless() {
+            0 => None,
+            1 => Some("1 instance without an agent".to_owned()),
+            many => Some(format!("{many} instances without an agent")),
+        })
+    }
+}
+
+/// Characters of a reason in a table.
+const BRIEF: usize = 120;
+
+/// On one line and cut; `drover explain` and JSON say all of it.
+fn brief(text: &str) -> String {
+    if text.chars().count() <= BRIEF {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(BRIEF - 1).collect();
+    format!("{}…", cut.trim_end())
 }
 
 impl Tabled for PoolView {
@@ -195,11 +229,7 @@ impl Tabled for PoolView {
             Column::wide("UNREACHABLE", |p, _| p.unreachable.into()),
             Column::wide("UNMANAGED", |p, _| p.unmanaged.into()),
             Column::wide("MISSES", |p, _| p.misses.into()),
-            Column::new("REASON", |p, _| {
-                let stopped = p.stopped.as_ref().or(p.paused.as_ref());
-                let stopped = stopped.or(p.read_error.as_ref()).or(p.holds.first());
-                stopped.or(p.reasons.first()).cloned().into()
-            }),
+            Column::new("REASON", |p, _| p.reason().map(|said| brief(&said)).into()),
         ]
     }
 }
@@ -305,6 +335,33 @@ mod tests {
         pool.orphaned = false;
         pool.kind = "asg".to_owned();
         assert_eq!(status(&pool), "held");
+    }
+
+    #[test]
+    fn what_nobody_speaks_for_is_seen_and_long_words_are_cut() {
+        let mut pool = v1::Pool {
+            kind: "asg".to_owned(),
+            unmanaged: 6,
+            reasons: vec!["nothing to do".to_owned()],
+            ..v1::Pool::default()
+        };
+        let told = |pool: &v1::Pool| {
+            let view = PoolView::from(pool.clone());
+            (view.status().into_text(), view.reason())
+        };
+        let (status, reason) = told(&pool);
+        assert_eq!(status, "no-agents");
+        assert_eq!(reason.as_deref(), Some("6 instances without an agent"));
+        // Those that missed their deadline are told as that.
+        pool.missed = 6;
+        assert_eq!(told(&pool).0, "ok");
+        pool.offerings = vec![v1::Offering::default()];
+        assert_eq!(told(&pool).0, "unknown-type");
+        pool.read_error = "x".repeat(300);
+        assert_eq!(told(&pool).0, "unread");
+        let cut = brief(&told(&pool).1.expect("why"));
+        assert!(cut.chars().count() == BRIEF && cut.ends_with('…'), "{cut}");
+        assert_eq!(brief("short"), "short");
     }
 
     #[test]

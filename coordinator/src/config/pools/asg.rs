@@ -12,7 +12,8 @@ pub(super) fn asg(section: &Section<'_>, owner: &str, seen: &mut Seen) -> Option
     let region = required(section, "region", fix).and_then(|at| match regions::region(&at.value) {
         Ok(region) => Some(region),
         Err(message) => {
-            section.report(at.offset, "region", &message, fix);
+            let fix = regions::advice(&at.value);
+            section.report(at.offset, "region", &message, &fix);
             None
         }
     });

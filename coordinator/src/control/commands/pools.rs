@@ -175,6 +175,19 @@ impl Commands {
         })
     }
 
+    /// What the newest reading knows to be mended in a pool that leaves `observe`, as a warning; nothing where nothing is
+    /// known. A reading sees less than `drover pools doctor`.
+    pub fn open_of(&self, pool: &PoolId) -> Option<String> {
+        let view = self.view();
+        let open = &view.readings.get(pool)?.warnings;
+        (!open.is_empty()).then(|| {
+            format!(
+                "pool {pool} left observe with what should be mended first: {}; `drover pools doctor {pool}` gives the commands",
+                open.join("; ")
+            )
+        })
+    }
+
     /// Allows an act that waits for a person; valid for an hour.
     ///
     /// # Errors

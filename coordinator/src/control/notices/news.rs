@@ -12,8 +12,14 @@ impl Control {
         let mut news = Vec::new();
         for node in round.fleet.iter().filter(|node| node.joined()) {
             let (id, name) = (node.id.clone(), node.name.clone());
+            // Its agent has enrolled and is about to speak for the first time.
+            let record = node.record.as_ref();
+            let young = node.agent.is_none()
+                && record.is_some_and(|record| {
+                    round.now.since(record.joined) <= self.config.control.silence
+                });
             if node.unreachable {
-                if self.seen.settled && self.seen.unreachable.insert(id.clone()) {
+                if !young && self.seen.settled && self.seen.unreachable.insert(id.clone()) {
                     news.push(Happening::Unreachable {
                         node: id.clone(),
                         name: name.clone(),

@@ -8,7 +8,7 @@ use crate::config::{Origin, PoolConfig, PoolSource};
 use crate::control::cycle::{Control, Round};
 use crate::control::events::mode_word;
 use crate::control::failures::way_on;
-use crate::ports::actuate::{ActuateError, PoolReading};
+use crate::ports::actuate::{ActuateError, NO_CREDENTIALS, PoolReading};
 use drover_core::model::{
     Action, FailureKind, Mode, Planned, PoolId, PoolKind, Reason, Source, Stop,
 };
@@ -113,6 +113,12 @@ fn by_itself(pool: &PoolConfig, failure: FailureKind, reading: Option<&PoolReadi
 /// Why a pool cannot be read, and what that needs.
 pub(super) fn unreadable(pool: &PoolConfig, mode: Mode, error: &ActuateError) -> String {
     let message = &error.message;
+    if error.code == NO_CREDENTIALS {
+        return format!(
+            "{message}; `aws sts get-caller-identity` as the coordinator tells whether AWS takes them, and the pool is read \
+             again by itself"
+        );
+    }
     if error.kind != FailureKind::Permission || pool.kind() != PoolKind::Asg {
         return message.clone();
     }
@@ -187,6 +193,13 @@ mod tests {
             code: String::new(),
             message: "not allowed".to_owned(),
         };
+        let expired = ActuateError {
+            code: NO_CREDENTIALS.to_owned(),
+            ..error(FailureKind::Permission)
+        };
+        let text = unreadable(&group(), Mode::Grow, &expired);
+        assert!(text.contains("`aws sts get-caller-identity`"), "{text}");
+        assert!(!text.contains("pools policy"), "{text}");
         let text = unreadable(&group(), Mode::Observe, &error(FailureKind::Permission));
         assert!(
             text.contains("`drover pools policy --mode observe`"),

@@ -213,7 +213,7 @@ impl Control {
         Some(if self.mode(round, pool) != Mode::Full {
             format!("{missed}; it is removed only in mode full")
         } else if round.now < reaped {
-            format!("{missed}; is removed at {}", time(reaped))
+            format!("{missed}; is not removed before {}", time(reaped))
         } else if let Some(why) = self.removal_forbidden(round, pool) {
             format!("{missed}; its removal is due and waits: {why}")
         } else {

@@ -10,7 +10,7 @@ use crate::control::requests::assigned;
 use crate::control::view::{AssignmentView, RequestShown, RequestView, UnitState, units};
 use crate::records::{AssignmentTarget, LaunchState, RequestRecord, RequestState};
 use drover_core::model::{
-    Cordon, Lifecycle, NodeId, PlanInput, Planned, PoolId, RequestName, Source,
+    Cordon, Lifecycle, NodeId, PlanInput, Planned, PoolId, Reason, RequestName, Source,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,6 +149,23 @@ fn held_up(assignments: &[AssignmentView]) -> impl Iterator<Item = String> + '_ 
     })
 }
 
+/// The cause that a person should know first: the first reason is all that a table shows. What it needs, and pools that
+/// differ or are too small for it, explain nothing alone while something else stands in the way.
+fn cause_first(reasons: &[Reason]) -> Vec<Reason> {
+    let aside = |reason: &Reason| match reason {
+        Reason::Needs { .. } | Reason::More { .. } => 2,
+        Reason::PoolDiffers { .. } | Reason::PoolTooSmall { .. } => 1,
+        _ => 0,
+    };
+    let first = reasons.iter().enumerate().min_by_key(|(_, r)| aside(r));
+    let mut all = reasons.to_vec();
+    if let Some((at, _)) = first {
+        let cause = all.remove(at);
+        all.insert(0, cause);
+    }
+    all
+}
+
 pub(super) fn request_view(
     control: &Control,
     round: &Round,
@@ -175,9 +192,9 @@ pub(super) fn request_view(
     let mut reasons: Vec<String> = held_up(&assignments).collect();
     if missing > 0 {
         // Else nothing is left to plan for it: what it waits for is told below.
+        let why = outcome.map(|outcome| cause_first(&outcome.reasons));
         reasons.extend(
-            outcome
-                .map(|outcome| control.advised(round, planned, &source, &outcome.reasons))
+            why.map(|why| control.advised(round, planned, &source, &why))
                 .unwrap_or_default(),
         );
     }
@@ -214,5 +231,34 @@ pub(super) fn request_view(
         units_missing: if over { 0 } else { missing },
         assignments,
         reasons,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drover_core::model::{Locality, Resources};
+
+    #[test]
+    fn the_short_reason_is_the_cause_and_not_what_is_needed() {
+        let needs = Reason::Needs {
+            unit: Resources::default(),
+            whole_node: true,
+            gang: None,
+            locality: Locality::Any,
+        };
+        let differs = Reason::PoolDiffers {
+            pool: "b".into(),
+            what: "disk".to_owned(),
+        };
+        let unread = Reason::PoolUnread {
+            pool: "a".into(),
+            why: "no credentials".to_owned(),
+        };
+        let all = [needs.clone(), differs.clone(), unread.clone()];
+        assert_eq!(cause_first(&all), [unread, needs.clone(), differs.clone()]);
+        assert_eq!(cause_first(&all[..2]), [differs, needs.clone()]);
+        assert_eq!(cause_first(&all[..1]), [needs]);
+        assert!(cause_first(&[]).is_empty());
     }
 }

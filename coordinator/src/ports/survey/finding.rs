@@ -54,6 +54,17 @@ pub enum Question {
     Quotas,
 }
 
+/// What a person can do so that AWS answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Give this permission, an action of IAM.
+    Permission(&'static str),
+    /// Give fresh or right credentials.
+    Credentials,
+    /// Find out why nothing answers there: the network, or a region that is none.
+    Reach,
+}
+
 /// Who suspended a process, as far as AWS's reason tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuspendedBy {
@@ -107,8 +118,8 @@ pub enum Finding {
     Unasked {
         /// Which.
         question: Question,
-        /// The permission that is missing for it, when that is why.
-        action: Option<&'static str>,
+        /// What a person can do, where that is known.
+        next: Option<Next>,
         /// The call and AWS's words.
         why: String,
     },

@@ -2,7 +2,7 @@
 
 mod group;
 
-use super::{Finding, Gap, GroupRef, Hook, Question, Severity, SuspendedBy, Told};
+use super::{Finding, Gap, GroupRef, Hook, Next, Question, Severity, SuspendedBy, Told};
 use Severity::{Must, Note, Should};
 
 /// Severity, words, commands.
@@ -43,6 +43,9 @@ impl SuspendedBy {
         }
     }
 }
+
+/// Tells whose credentials they are, and whether AWS takes them.
+const WHO: &str = "aws sts get-caller-identity # as the coordinator, where it runs: does AWS take its credentials? Else give it fresh ones";
 
 /// As one word of a shell.
 fn quoted(text: &str) -> String {
@@ -166,21 +169,26 @@ impl Finding {
         match self {
             Self::Region { why } => {
                 let words = format!("the region {} cannot be used: {why}", of.region);
-                let command = "aws ec2 describe-regions --all-regions --query Regions[].RegionName";
-                (Must, words, vec![command.to_owned()])
+                let list = "aws ec2 describe-regions --all-regions --query Regions[].RegionName";
+                (Must, words, vec![list.to_owned(), WHO.to_owned()])
             }
             Self::Unasked {
                 question,
-                action,
+                next,
                 why,
             } => {
                 let severity = if question.is_vital() { Must } else { Should };
                 let words = format!("{} could not be asked: {why}", question.words());
-                let mend = action.map(|action| {
-                    format!(
-                        "drover pools policy --doctor --region {} # it has {action}",
-                        quoted(&of.region)
-                    )
+                let region = quoted(&of.region);
+                let mend = next.map(|next| match next {
+                    Next::Permission(action) => {
+                        format!("drover pools policy --doctor --region {region} # it has {action}")
+                    }
+                    Next::Credentials => WHO.to_owned(),
+                    Next::Reach => format!(
+                        "aws autoscaling describe-account-limits --region {region} # where the coordinator runs: does AWS \
+                         answer there, is the region's name right?"
+                    ),
                 });
                 (severity, words, mend.into_iter().collect())
             }
@@ -252,8 +260,9 @@ impl Finding {
             }
             Self::NoAgents { without, of: all } => {
                 let words = format!(
-                    "{without} of {all} members have no agent that has ever spoken to this coordinator: they are counted, never \
-                     idle, never removed"
+                    "{without} of {all} members have no agent that has ever spoken to this coordinator: they are counted and \
+                     never idle. Those that Drover did not launch are never removed; those that it launched and that missed \
+                     their deadline are, in mode full (`drover nodes list` says when)"
                 );
                 (Note, words, Vec::new())
             }

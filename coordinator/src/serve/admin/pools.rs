@@ -2,10 +2,11 @@
 //! is judged by `control::commands`.
 
 use super::refusal::{named, refuse, text};
-use super::shown::noted;
+use super::shown::{noted, warned};
 use super::{Admin, Answer, given};
 use crate::control::commands::LimitsWish;
 use crate::serve::convert::pools;
+use drover_core::model::Mode;
 use drover_proto::{limits, v1};
 
 impl Admin {
@@ -65,7 +66,13 @@ impl Admin {
             .commands
             .change_pool_mode(&by, &wish.pool, mode, &wish.reason, wish.sooner)
             .await;
-        self.changed_pool(done.map_err(refuse)?).await
+        let done = done.map_err(refuse)?;
+        let acts = mode != Mode::Observe && done.unchanged.is_none();
+        let pool = done.of.clone();
+        let answer = self.changed_pool(done).await?;
+        // From the reading of the cycle that has seen the change.
+        let open = self.commands.open_of(&pool).filter(|_| acts);
+        Ok(warned(answer, open))
     }
 
     /// Changes the limits in force.

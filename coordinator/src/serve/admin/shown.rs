@@ -110,10 +110,19 @@ impl Admin {
 }
 
 /// An answer with a word for the person beside it: why nothing was changed.
-pub(super) fn noted<T>(mut answer: Response<T>, note: Option<String>) -> Response<T> {
-    if let Some(note) = note {
-        let text = MetadataValue::from_bytes(note.as_bytes());
-        answer.metadata_mut().insert_bin(limits::NOTE, text);
+pub(super) fn noted<T>(answer: Response<T>, note: Option<String>) -> Response<T> {
+    beside(answer, limits::NOTE, note)
+}
+
+/// An answer with a warning beside it: it was done, and this is open.
+pub(super) fn warned<T>(answer: Response<T>, warning: Option<String>) -> Response<T> {
+    beside(answer, limits::WARNING, warning)
+}
+
+fn beside<T>(mut answer: Response<T>, key: &'static str, text: Option<String>) -> Response<T> {
+    if let Some(text) = text {
+        let text = MetadataValue::from_bytes(text.as_bytes());
+        answer.metadata_mut().insert_bin(key, text);
     }
     answer
 }

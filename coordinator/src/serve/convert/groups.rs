@@ -2,7 +2,7 @@
 
 use super::requests::short;
 use crate::control::events::mode_word;
-use crate::ports::survey::{Finding, GroupRef, Sizes, Survey};
+use crate::ports::survey::{Finding, GroupRef, Sizes, Standing, Survey};
 use crate::records::AdoptionRecord;
 use drover_core::model::{Mode, PoolId};
 use drover_proto::{limits, v1};
@@ -66,6 +66,10 @@ pub fn target_from(of: Option<v1::GroupTarget>) -> Result<Target, (&'static str,
 
 /// A survey.
 pub fn survey(pool: Option<&PoolId>, of: &GroupRef, survey: &Survey) -> v1::GroupSurvey {
+    // What is not given to Drover, or is frozen, is not mended by it.
+    let given = matches!(survey.standing, Standing::Ours | Standing::Unclaimed);
+    let frozen = |found: &Finding| matches!(found, Finding::Frozen { .. });
+    let mendable = given && !survey.findings.iter().any(frozen);
     v1::GroupSurvey {
         pool: pool.map(|id| id.0.clone()).unwrap_or_default(),
         group: of.group.clone(),
@@ -77,7 +81,7 @@ pub fn survey(pool: Option<&PoolId>, of: &GroupRef, survey: &Survey) -> v1::Grou
         findings: survey
             .findings
             .iter()
-            .map(|found| finding(found, of))
+            .map(|found| finding(found, of, mendable))
             .collect(),
         doubts: survey.doubts.clone(),
     }
@@ -92,14 +96,14 @@ fn sizes(sizes: Sizes) -> v1::GroupSizes {
     }
 }
 
-fn finding(finding: &Finding, of: &GroupRef) -> v1::Finding {
+fn finding(finding: &Finding, of: &GroupRef, mendable: bool) -> v1::Finding {
     let told = finding.told(of);
     v1::Finding {
         severity: told.severity.word().to_owned(),
         kind: told.kind.to_owned(),
         words: told.words,
         commands: told.commands,
-        fixable: told.fixable,
+        fixable: told.fixable && mendable,
     }
 }
 
@@ -194,6 +198,32 @@ mod tests {
         ] {
             let bad = target_from(of.clone()).expect_err("refused");
             assert_eq!(bad.0, field, "{of:?}");
+        }
+    }
+
+    #[test]
+    fn mending_is_offered_only_where_it_would_not_be_refused() {
+        let of = GroupRef {
+            group: "p5".into(),
+            region: "us-east-1".into(),
+            role: None,
+        };
+        let bare = Finding::NewUnprotected;
+        let frozen = Finding::Frozen { why: "ada".into() };
+        for (standing, findings, offered) in [
+            (Standing::Ours, vec![bare.clone()], true),
+            (Standing::Unclaimed, vec![bare.clone()], true),
+            (Standing::NotOffered, vec![bare.clone()], false),
+            (Standing::Others, vec![bare.clone()], false),
+            (Standing::Ours, vec![bare, frozen], false),
+        ] {
+            let found = Survey {
+                standing,
+                findings,
+                ..Survey::default()
+            };
+            let told = survey(None, &of, &found);
+            assert_eq!(told.findings[0].fixable, offered, "{standing:?}");
         }
     }
 }

@@ -20,7 +20,7 @@ variable "coordinator" {
 }
 
 variable "ca_sha256" {
-  description = "SHA-256 of the coordinator's CA, as `drover certificates ca` prints it. No secret."
+  description = "SHA-256 of the coordinator's CA, which `drover serve` logs when it starts (ca=), and in which every join token ends. No secret."
   type        = string
   validation {
     condition     = can(regex("^[0-9a-f]{64}$", var.ca_sha256))

@@ -12,7 +12,7 @@ use futures::join;
 
 use super::owner::{Claim, OWNER_TAG, Owner};
 use crate::ports::survey::{
-    Finding, GroupRef, GroupSurvey, MendError, Question, Sizes, Standing, Survey, SurveyAsk,
+    Finding, GroupRef, GroupSurvey, MendError, Next, Question, Sizes, Standing, Survey, SurveyAsk,
 };
 
 mod access;
@@ -47,14 +47,19 @@ fn region(of: &GroupRef) -> Region {
 
 /// A question that was not answered.
 fn unasked(question: Question, error: &AwsError) -> Finding {
-    let denied = error.kind == FailureKind::Permission && !error.is_credentials();
-    Finding::Unasked {
-        question,
-        action: error
+    let next = if error.is_credentials() {
+        Some(Next::Credentials)
+    } else if error.kind == FailureKind::Permission {
+        error
             .call
             .grant()
-            .filter(|_| denied)
-            .map(|grant| grant.action),
+            .map(|grant| Next::Permission(grant.action))
+    } else {
+        error.is_unanswered().then_some(Next::Reach)
+    };
+    Finding::Unasked {
+        question,
+        next,
         why: error.to_string(),
     }
 }
@@ -98,12 +103,12 @@ impl<A: AwsApi + AwsSurvey + AwsMend> Doctor<A> {
         let mut notes = Notes::default();
         let found = match self.api.check_region(&place).await {
             // Whether a region exists is only a better text for what would fail anyhow.
-            Err(error) if error.kind == FailureKind::Config || error.is_credentials() => {
+            Err(error) if error.kind == FailureKind::Config || error.may_be_region() => {
                 let why = error.to_string();
                 return only(Finding::Region { why });
             }
             // A region that does not answer is waited for once.
-            Err(error) if error.kind != FailureKind::Permission => {
+            Err(error) if error.kind != FailureKind::Permission || error.is_credentials() => {
                 return only(unasked(Question::Group, &error));
             }
             _ => self

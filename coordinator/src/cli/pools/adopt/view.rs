@@ -116,6 +116,11 @@ impl From<v1::Adoption> for AdoptionView {
     }
 }
 
+fn nodes(count: u64) -> String {
+    let noun = if count == 1 { "node" } else { "nodes" };
+    format!("{count} {noun}")
+}
+
 /// Hours with one decimal.
 fn hours(ms: u64) -> String {
     let tenths = ms / (HOUR_MS / 10);
@@ -178,16 +183,16 @@ impl Sheet for AdoptionView {
         page.line(
             "Would ask",
             Some(format!(
-                "{} nodes; wanted and not there for {} node-hours",
-                self.would_ask,
+                "{}; wanted and not there for {} node-hours",
+                nodes(self.would_ask),
                 hours(self.missing_node_ms)
             )),
         );
         page.line(
             "Would remove",
             Some(format!(
-                "{} nodes; at least {} GPU-hours and {} USD saved",
-                self.would_remove,
+                "{}; at least {} GPU-hours and {} USD saved",
+                nodes(self.would_remove),
                 hours(self.removable_gpu_ms),
                 duration::usd(self.removable_micro_usd)
             )),

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use drover_aws::{
-    Call, DryRun, Group, GroupTemplate, HookDefault, HookOn, LifecycleHook, Market, MemberState,
-    MixedPolicy, Override, Permission, QuotaFact, Refresh, ScalingPolicy, ScheduledAction,
-    TemplateRef, WarmPool,
+    AwsError, Call, DryRun, Group, GroupTemplate, HookDefault, HookOn, LifecycleHook, Market,
+    MemberState, MixedPolicy, Override, Permission, QuotaFact, Refresh, Region, ScalingPolicy,
+    ScheduledAction, TemplateRef, WarmPool,
 };
 use drover_core::model::{InstanceId, Millis, Mode};
 
@@ -14,7 +14,7 @@ use self::fake::{Clinic, World, error, group};
 use super::super::Owner;
 use super::Doctor;
 use crate::ports::survey::{
-    GroupRef, GroupSurvey, MendError, Severity, Standing, Survey, SurveyAsk,
+    GroupRef, GroupSurvey, MendError, Question, Severity, Standing, Survey, SurveyAsk,
 };
 
 mod fake;
@@ -667,6 +667,49 @@ async fn a_question_that_fails_is_a_finding_and_not_the_end() {
             );
         }
     }
+    // What the first question meets is told as what it is: credentials, a region, a network.
+    for (code, kind, words, command) in [
+        (
+            "ExpiredToken",
+            "not_asked",
+            "have expired",
+            "sts get-caller-identity",
+        ),
+        (
+            "SignatureDoesNotMatch",
+            "region",
+            "check the region's name",
+            "describe-regions",
+        ),
+        (
+            "AuthFailure",
+            "region",
+            "and the credentials",
+            "describe-regions",
+        ),
+    ] {
+        let mut world = World::right();
+        world.fail(Call::DescribeRegions, 403, code, "no");
+        let survey = survey(world).await;
+        let told = survey.findings[0].told(&of());
+        assert_eq!((survey.findings.len(), told.kind), (1, kind), "{told:?}");
+        let lines = told.commands.join("\n");
+        assert!(
+            told.words.contains(words) && lines.contains(command),
+            "{told:?}"
+        );
+        assert!(lines.contains("sts get-caller-identity"), "{told:?}");
+        assert!(!lines.contains("pools policy"), "{told:?}");
+    }
+    let silence = AwsError::unreported(
+        Call::DescribeRegions,
+        &Region::new("us-east-1"),
+        drover_aws::FailureKind::Transient,
+        "no answer within 10 s".to_owned(),
+        false,
+    );
+    let told = super::unasked(Question::Group, &silence).told(&of());
+    assert!(told.commands[0].contains("--region us-east-1"), "{told:?}");
     // Without the group nothing can be said, and that is a must.
     let mut world = World::right();
     world.fail(
@@ -687,7 +730,7 @@ async fn a_question_that_fails_is_a_finding_and_not_the_end() {
         (Severity::Must, "not_asked")
     );
     assert!(
-        told[0].commands.is_empty(),
+        told[0].commands.len() == 1 && told[0].commands[0].contains("sts get-caller-identity"),
         "expired credentials are no missing permission: {told:?}"
     );
 }

@@ -98,7 +98,12 @@ pub(super) fn warnings(read: &Read<'_>) -> Vec<String> {
         .filter(|m| m.is_live() && !m.protected)
         .count();
     if bare > 0 {
-        warnings.push(format!("{bare} members are not protected from scale-in"));
+        let members = if bare == 1 {
+            "member is"
+        } else {
+            "members are"
+        };
+        warnings.push(format!("{bare} {members} not protected from scale-in"));
     }
     let ill = |m: &&drover_aws::Member| {
         let over = read.known.get(&m.id).is_some_and(|k| is_over(&k.state));
