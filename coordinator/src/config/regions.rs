@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_advice_for_a_region_guesses_only_what_is_near() {
         for (text, says) in [
-            ("eu-nrd-1", "write \"eu-north-1\""),
+            ("eu-nort-1", "write \"eu-north-1\""),
             ("us-east-1a", "write \"us-east-1\""),
             ("frankfurt", "describe-regions"),
         ] {
