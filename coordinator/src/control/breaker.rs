@@ -101,6 +101,26 @@ impl Control {
         }
     }
 
+    /// Takes back the last act in a pool: its provider refused it for good, so nothing went.
+    pub(super) async fn did_not_go(
+        &mut self,
+        round: &mut Round,
+        pool: &PoolId,
+    ) -> Result<(), CycleError> {
+        let Some(held) = &round.ledger.breaker else {
+            return Ok(());
+        };
+        let mut acts = held.value.clone();
+        let Some(last) = acts.acts.iter().rposition(|(_, of)| of == pool) else {
+            return Ok(());
+        };
+        acts.acts.remove(last);
+        let mut tx = Tx::new();
+        tx.put_breaker(&round.ledger, acts);
+        self.commit(round, tx).await?;
+        Ok(())
+    }
+
     /// Asks a person about these nodes, in one approval per pool that grows until it is given.
     pub(super) fn ask_person(
         &self,

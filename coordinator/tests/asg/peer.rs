@@ -185,15 +185,8 @@ async fn sc_72_each_refusal_is_told_apart_in_both_ways() {
         );
     }
     let read = field.read(&asg).await;
-    // Known by their codes alone, which their activities do not tell: as any text never seen before.
-    let by_code_alone = ["reservation", "volumes"];
     let mut wrong = Vec::new();
     for (name, _, kind) in table {
-        let kind = if by_code_alone.contains(&name) {
-            Transient
-        } else {
-            kind
-        };
         let wish = PoolId::new(named("wish", name));
         let at = places.iter().position(|pool| *pool == wish);
         let failures = &read[at.expect("its pool")].failures;

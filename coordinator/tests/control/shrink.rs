@@ -183,6 +183,22 @@ async fn sc_51_a_refused_termination_brings_the_node_back_and_stops_the_pool() {
     assert!(!rig.events("leave_failed").await.is_empty());
 }
 
+/// What the provider refused did not go: once it may, no person is asked.
+#[tokio::test]
+async fn sc_51_a_refused_termination_is_no_act_of_the_breaker() {
+    let mut rig = Rig::new(&two_pools()).await;
+    idle_node(&mut rig, "i-1").await;
+    rig.cloud
+        .script("a", |script| script.leave_fails = Some(FailureKind::Quota));
+    rig.pass(Millis::minutes(11)).await;
+    assert!(!rig.events("leave_failed").await.is_empty());
+    assert_eq!(rig.cloud.alive("a"), ["i-1"]);
+    rig.cloud.script("a", |script| script.leave_fails = None);
+    rig.pass(Millis::minutes(12)).await;
+    assert!(rig.events("approval_needed").await.is_empty());
+    assert!(rig.cloud.alive("a").is_empty());
+}
+
 #[tokio::test]
 async fn sc_34_a_process_on_a_gpu_or_a_dumb_witness_is_busy() {
     let mut rig = Rig::new(&two_pools()).await;

@@ -190,6 +190,7 @@ impl Control {
             failures::stop_pool(round, &mut tx, &leaving.pool, &failure);
             self.commit(round, tx).await?;
         }
+        self.did_not_go(round, &leaving.pool).await?;
         self.rejoin(round);
         if let Some(node) = round.node(&leaving.node).cloned()
             && let Some(drain) = node.drain.clone()
