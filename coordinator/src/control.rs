@@ -34,6 +34,7 @@ mod notices;
 pub mod observe;
 pub mod orders;
 pub mod pace;
+mod parts;
 pub mod plans;
 mod publish;
 mod replace;

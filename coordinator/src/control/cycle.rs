@@ -246,6 +246,8 @@ impl Control {
         self.take_deeds(round).await?;
         self.protect_members(round).await?;
         self.settle_launches(round).await?;
+        self.tie_instances(round).await?;
+        self.rejoin(round);
         self.take_joins(round).await?;
         self.take_losses(round).await?;
         self.take_gone(round).await?;

@@ -217,7 +217,9 @@ pub enum Happening {
         from: u32,
         to: u32,
     },
+    /// Another offering is asked for what this pool's did not have.
     Failover {
+        pool: PoolId,
         from: OfferingId,
         to: OfferingId,
         count: u32,

@@ -223,6 +223,7 @@ impl Control {
             self.commit(round, tx).await?;
             round.again = true;
         }
+        self.carry_memory(round).await?;
         self.mend_pools(round).await
     }
 

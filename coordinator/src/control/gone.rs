@@ -91,7 +91,8 @@ impl Control {
         if self.commit(round, tx).await?.is_some() {
             self.seen.retry.remove(id);
             if missing > 0 {
-                self.seen.fell.push((launch.offering.clone(), missing));
+                let fell = (launch.pool.clone(), launch.offering.clone(), missing);
+                self.seen.fell.push(fell);
             }
             round.again = true;
         }

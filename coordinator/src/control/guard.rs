@@ -9,9 +9,20 @@ mod stops;
 
 use super::cycle::{Control, Round};
 use super::events::Happening;
+use super::launches::open_places;
+use crate::records::{LaunchRecord, LaunchState};
 use drover_core::model::{Lifecycle, Millis, PoolKind, SiteId, UnixMs};
 use drover_core::rules::{clock, site};
 use std::collections::BTreeMap;
+
+/// Whether what is new in a pool may be what this launch asked for.
+fn awaits(launch: &LaunchRecord) -> bool {
+    match launch.state {
+        LaunchState::Intended => true,
+        LaunchState::Asked => open_places(launch) > 0,
+        LaunchState::Missed => false,
+    }
+}
 
 impl Control {
     /// Looks at clocks, sites and the start; tells what changed.
@@ -115,7 +126,7 @@ impl Control {
                 .ledger
                 .launches
                 .values()
-                .any(|held| held.value.pool == *pool && held.value.instances.is_empty());
+                .any(|held| held.value.pool == *pool && awaits(&held.value));
             if cloud
                 && !asking
                 && node.launch.is_none()

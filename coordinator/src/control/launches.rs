@@ -6,8 +6,10 @@
 mod answers;
 mod joins;
 mod losses;
+mod ties;
 
 pub(super) use answers::Answer;
+pub(super) use ties::{open_places, young};
 
 use super::cycle::{Control, CycleError, Round};
 use super::deeds::Deed;
@@ -31,7 +33,9 @@ pub(super) fn life(launch: &LaunchRecord) -> Launch {
         count: launch.count,
         granted: launch.granted,
         joined: joined_count(launch),
-        seen: !launch.instances.is_empty() || !launch.joined.is_empty(),
+        seen: !launch.instances.is_empty()
+            || !launch.joined.is_empty()
+            || (launch.appeared > 0 && launch.appeared >= launch.granted.unwrap_or(launch.count)),
         asked: launch.asked,
         deadline: launch.deadline,
     }
@@ -131,7 +135,12 @@ impl Control {
                     id: String::new(),
                     offering: Some(launch.offering.clone()),
                     kind: FailureKind::Shortage,
-                    message: "accepted, but no instance appeared".to_owned(),
+                    message: match launch.appeared {
+                        0 => "accepted, but no instance appeared".to_owned(),
+                        some => format!(
+                            "accepted, but only {some} of {missing} appeared, and nobody can tell whose they are"
+                        ),
+                    },
                     at: round.now,
                 };
                 failures::learn(
@@ -141,7 +150,8 @@ impl Control {
                     Some((&launch.offering, 0)),
                     &[failure],
                 );
-                self.seen.fell.push((launch.offering.clone(), missing));
+                let fell = (launch.pool.clone(), launch.offering.clone(), missing);
+                self.seen.fell.push(fell);
                 tx.delete_launch(&round.ledger, &id);
             } else {
                 if acts.contains(&Act::Miss) {

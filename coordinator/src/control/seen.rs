@@ -60,7 +60,7 @@ pub struct Seen {
     /// Intended launches: not called again before, monotonic.
     pub retry: BTreeMap<LaunchId, Millis>,
     /// What was wanted of an offering and not had, for telling a fail-over.
-    pub fell: Vec<(OfferingId, u32)>,
+    pub fell: Vec<(PoolId, OfferingId, u32)>,
     /// Leaving nodes whose instance was told to go: when, monotonic.
     pub leave_called: BTreeMap<NodeId, Millis>,
     /// Leaving nodes: readings of the pool when it was told to go.

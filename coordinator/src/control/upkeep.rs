@@ -18,7 +18,7 @@ use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, Millis, Mode, OfferingId, PoolId, UnixMs};
 
 /// How far a provider's clock may be behind ours when instances are looked for.
-const CLOCK_SLACK: Millis = Millis::minutes(1);
+pub(super) const CLOCK_SLACK: Millis = Millis::minutes(1);
 /// And when a failure is laid to an ask.
 const SKEW: Millis = Millis::seconds(5);
 
@@ -114,7 +114,8 @@ impl Control {
     }
 }
 
-fn lives(instance: &&Instance) -> bool {
+/// Whether it is there and stays.
+pub(super) fn lives(instance: &&Instance) -> bool {
     matches!(
         instance.state,
         InstanceState::Pending | InstanceState::Running
@@ -159,13 +160,13 @@ fn nobodys_wish(round: &Round, pool: &PoolId, reading: &PoolReading) -> bool {
 }
 
 /// Adds to a change: a provider that says it has no more will not bring what launches without ids still wait for. Gives
-/// what was missed, by offering.
+/// what was missed, by pool and offering.
 pub(super) fn give_up_unfilled(
     round: &Round,
     tx: &mut Tx,
     pool: &PoolId,
     failures: &[ProviderFailure],
-) -> Vec<(OfferingId, u32)> {
+) -> Vec<(PoolId, OfferingId, u32)> {
     let mut fell = Vec::new();
     let mut rest = round
         .readings
@@ -200,7 +201,7 @@ pub(super) fn give_up_unfilled(
             continue;
         }
         rest -= missing;
-        fell.push((launch.offering.clone(), missing));
+        fell.push((pool.clone(), launch.offering.clone(), missing));
         let granted = launch.granted.unwrap_or(launch.count);
         cut.push(LaunchRecord {
             granted: Some(granted.saturating_sub(missing)),

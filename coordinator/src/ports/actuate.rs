@@ -91,6 +91,9 @@ pub struct PoolReading {
     pub instances: Vec<Instance>,
     /// What can be asked, prices from config or catalogue.
     pub offerings: Vec<Offering>,
+    /// Which offerings are only one zone's part of another one, by the same type and market: part to whole. A group offers
+    /// either, by the way it is asked at the time; what is known of one says something of the other.
+    pub parts: BTreeMap<OfferingId, OfferingId>,
     /// What an ask can choose.
     pub steering: Steering,
     /// Provider's own bounds, when it has some.
@@ -131,6 +134,7 @@ impl PoolReading {
         Self {
             instances: Vec::new(),
             offerings: Vec::new(),
+            parts: BTreeMap::new(),
             steering: Steering::Group,
             provider_min: None,
             provider_max: None,

@@ -37,9 +37,19 @@ pub struct LaunchRecord {
     /// How it was asked; absent while not known.
     #[serde(default)]
     pub way: Option<Way>,
-    /// Instances granted, in order.
+    /// Instances granted, in order; where the way tells no ids, those that have appeared in the group since and can be
+    /// nobody else's.
     #[serde(default)]
     pub instances: Vec<InstanceId>,
+    /// Members that may be its own and may as well be somebody else's, where the way tells no ids: never in `instances`.
+    #[serde(default)]
+    pub appeared: u32,
+    /// More came, or is wanted, than was asked for: nobody can tell any more which of them are its own.
+    #[serde(default)]
+    pub ambiguous: bool,
+    /// Young members that were there before the ask, by the last reading: they are not its own.
+    #[serde(default)]
+    pub before: Vec<InstanceId>,
     /// Of them (or of `granted`) joined: instance and node.
     #[serde(default)]
     pub joined: Vec<(InstanceId, NodeId)>,

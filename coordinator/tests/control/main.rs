@@ -16,5 +16,6 @@ mod policy;
 mod rig;
 mod safety;
 mod shrink;
+mod ties;
 mod truth;
 mod words;

@@ -149,6 +149,12 @@ pub struct Script {
     pub unknown_type: bool,
     /// What a launch that fails says; empty: the kind.
     pub words: String,
+    /// It is asked by raising a capacity: no ids are told.
+    pub nameless: bool,
+    /// It offers itself as a whole, and no zone.
+    pub whole: bool,
+    /// Wanted beyond what is there.
+    pub unfilled: u32,
     /// Calls about hooks fail so.
     pub hook_fails: Option<FailureKind>,
 }
@@ -177,6 +183,11 @@ pub struct Cloud {
 
 pub fn offering(pool: &str) -> OfferingId {
     OfferingId(format!("{pool}/p2/a/on-demand"))
+}
+
+/// The same capacity where no zone can be chosen.
+pub fn whole(pool: &str) -> OfferingId {
+    OfferingId(format!("{pool}/p2//on-demand"))
 }
 
 pub const GPUS: u32 = 16;
@@ -214,6 +225,12 @@ impl Cloud {
                 ends: None,
             },
         );
+    }
+    /// The same, started now.
+    pub fn add_now(&self, pool: &str, id: &str) {
+        self.add(pool, id);
+        let mut machines = self.machines.lock().expect("lock");
+        machines.get_mut(id).expect("a machine").launched = self.now();
     }
     /// Ids of the machines that run in a pool.
     pub fn alive(&self, pool: &str) -> Vec<String> {
@@ -324,9 +341,13 @@ impl Actuator for CloudPort {
             Ok(PoolReading {
                 instances,
                 offerings: vec![Offering {
-                    id: offering(pool.as_str()),
+                    id: if script.whole {
+                        whole(pool.as_str())
+                    } else {
+                        offering(pool.as_str())
+                    },
                     instance_type: kind.to_owned(),
-                    zone: "a".to_owned(),
+                    zone: if script.whole { "" } else { "a" }.to_owned(),
                     market: Market::OnDemand,
                     price: MicroUsd(14_400_000),
                     allocatable: (!script.unknown_type).then(|| Resources {
@@ -352,8 +373,9 @@ impl Actuator for CloudPort {
                 warnings: script.warnings,
                 remarks: Vec::new(),
                 failures: Vec::new(),
-                unfilled: 0,
+                unfilled: script.unfilled,
                 withdrawing: false,
+                parts: BTreeMap::from([(offering(pool.as_str()), whole(pool.as_str()))]),
                 dead: dead.collect(),
                 recipe: Recipe {
                     template: script.recipe.0,
@@ -425,8 +447,16 @@ impl Actuator for CloudPort {
                 Vec::new()
             };
             LaunchOutcome {
-                way: Way::Sim,
-                instances,
+                way: if script.nameless {
+                    Way::SetDesiredCapacity
+                } else {
+                    Way::Sim
+                },
+                instances: if script.nameless {
+                    Vec::new()
+                } else {
+                    instances
+                },
                 granted,
                 failures,
             }
@@ -856,6 +886,10 @@ impl Rig {
             clock: self.clock.clone(),
             started: START,
         }
+    }
+
+    pub fn now(&self) -> UnixMs {
+        self.clock.wall()
     }
 
     pub fn view(&self) -> Arc<FleetView> {

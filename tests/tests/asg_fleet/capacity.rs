@@ -198,6 +198,61 @@ fn sc_40_what_never_joins_is_promised_to_nobody() {
     field.nobody_was_hurt();
 }
 
+/// LaunchInstances is denied, and nothing that the raised capacity brings ever speaks.
+#[test]
+fn sc_83_what_a_raised_capacity_brought_is_ours_until_it_is_reaped() {
+    let mut mute = pool(EAST, "deaf");
+    mute.more = "provision_deadline = \"5s\"";
+    let scenario = Scenario {
+        faults: vec![denied()],
+        ..Scenario::default()
+    };
+    let field = Field::start(&[mute], scenario);
+    field.ask_for("job", 3);
+    let ids = || -> Vec<String> {
+        let launches = field.ledger().launches;
+        let mine = launches.iter().filter(|l| l.group == "deaf");
+        mine.flat_map(|l| l.instances.clone()).collect()
+    };
+    let shown = || field.coordinator.ask(&["pools", "show", "deaf"]);
+    wait::until("three are theirs", SOON, || {
+        let nodes = field.coordinator.ask(&["nodes", "list"]).to_string();
+        let known = nodes
+            .matches("launched, its agent has not enrolled")
+            .count();
+        (known == 3 && !nodes.contains("never touched") && ids().len() == 3).then_some(())
+    });
+    let stopped = field.coordinator.until("three misses stop it", SOON, || {
+        let shown = shown();
+        (shown["misses"] == 3).then_some(shown)
+    });
+    assert_eq!(stopped["unmanaged"], 0, "{stopped}");
+    assert!(stopped["missed"].as_u64() > Some(0), "{stopped}");
+    // One in twenty of a pool goes without a person: of nine, one.
+    let ended = field.coordinator.until("one is ended", SOON, || {
+        let ends = field.ledger().ends;
+        (!ends.is_empty()).then_some(ends)
+    });
+    assert!(ids().contains(&ended[0].instance), "{ended:?}");
+    field.coordinator.until("a person is asked", SOON, || {
+        field.events().contains("approval_needed").then_some(())
+    });
+    field.readings(4);
+    assert_eq!(field.ledger().launched(EAST, "deaf"), 9, "no fourth");
+    let told = field.coordinator.ask(&["events", "--subject", "deaf"]);
+    let told: Vec<&str> = told.as_array().map_or_else(Vec::new, |all| {
+        all.iter()
+            .filter_map(|event| event["what"].as_str())
+            .collect()
+    });
+    let times = |what: &str| told.iter().filter(|of| **of == what).count();
+    assert_eq!(times("launch_missed"), 3, "{told:?}");
+    for never in ["launch_failed", "adopted", "failover"] {
+        assert_eq!(times(never), 0, "{never}: {told:?}");
+    }
+    field.nobody_was_hurt();
+}
+
 #[test]
 fn sc_70_a_shortage_is_remembered_whatever_is_read_and_whoever_restarts() {
     let (mut field, clock) = timed(

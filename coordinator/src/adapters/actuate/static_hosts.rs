@@ -95,6 +95,7 @@ impl StaticHosts {
             failures: Vec::new(),
             unfilled: 0,
             withdrawing: false,
+            parts: std::collections::BTreeMap::new(),
             dead: Vec::new(),
             recipe: Recipe::default(),
             read_at: (self.now)(),

@@ -2,13 +2,12 @@
 
 use super::Happening;
 use crate::records::Severity;
-use drover_core::model::{FailureKind, NodeId, OfferingId, PoolId, RequestName};
+use drover_core::model::{FailureKind, NodeId, PoolId, RequestName};
 
 /// About what something is.
 enum Subject<'a> {
     Node(&'a NodeId),
     Pool(&'a PoolId),
-    Offering(&'a OfferingId),
     Request(&'a RequestName),
     /// A pool, or the whole fleet.
     Scope(Option<&'a PoolId>),
@@ -23,7 +22,7 @@ impl Subject<'_> {
     const fn kind(&self) -> &'static str {
         match self {
             Self::Node(_) => "node",
-            Self::Pool(_) | Self::Offering(_) | Self::Scope(Some(_)) => "pool",
+            Self::Pool(_) | Self::Scope(Some(_)) => "pool",
             Self::Request(_) => "request",
             Self::Scope(None) | Self::Fleet(_) => "fleet",
             Self::Plan(_) => "plan",
@@ -49,7 +48,6 @@ impl Happening {
         let subject = match subject {
             Subject::Node(id) => id.0.clone(),
             Subject::Pool(id) | Subject::Scope(Some(id)) => id.0.clone(),
-            Subject::Offering(id) => id.0.clone(),
             Subject::Request(id) => id.0.clone(),
             Subject::Scope(None) => String::new(),
             Subject::Fleet(part) | Subject::Plan(part) => part.to_owned(),
@@ -136,7 +134,7 @@ impl Happening {
             Self::LaunchMissed { pool: id, .. } => (Subject::Pool(id), "launch_missed", Warning),
             Self::LaunchLost { pool: id, .. } => (Subject::Pool(id), "launch_lost", Warning),
             Self::Withdrawn { pool: id, .. } => (Subject::Pool(id), "withdrawn", Info),
-            Self::Failover { to, .. } => (Subject::Offering(to), "failover", Info),
+            Self::Failover { pool: id, .. } => (Subject::Pool(id), "failover", Info),
             Self::Buried { pool: id, .. } => (Subject::Pool(id), "buried", Info),
             Self::Silent { pool: id, .. } => (Subject::Pool(id), "silent_and_empty", Alarm),
             Self::Adopted { pool: id, .. } => (Subject::Pool(id), "adopted", Info),

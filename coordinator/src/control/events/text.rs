@@ -159,7 +159,9 @@ impl Happening {
                     "what it did not bring is withdrawn: {to} are wanted of it instead of {from}"
                 )
             }
-            Self::Failover { from, to, count } => {
+            Self::Failover {
+                from, to, count, ..
+            } => {
                 format!("{count} go to {to}, since {from} had none")
             }
             Self::Buried { instance, .. } => format!(

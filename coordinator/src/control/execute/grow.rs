@@ -6,7 +6,8 @@ use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::deeds::Deed;
 use crate::control::events::Happening;
 use crate::control::input::hosts_off;
-use crate::control::launches::{Answer, order};
+use crate::control::launches::{Answer, order, young};
+use crate::control::parts::is_same_capacity;
 use crate::control::requests::assigned;
 use crate::control::tx::Tx;
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState, RequestRecord};
@@ -54,7 +55,7 @@ impl Control {
                 continue;
             }
             if *for_demand > 0 {
-                self.tell_failover(round, offering, *for_demand);
+                self.tell_failover(round, (pool, offering), *for_demand);
             }
             let runs: Vec<&Run> = planned
                 .plan
@@ -111,9 +112,12 @@ impl Control {
         self.mode(round, pool) != Mode::Observe && !stopped && !withdrawing
     }
 
-    fn tell_failover(&self, round: &mut Round, to: &OfferingId, count: u32) {
-        if let Some((from, missing)) = self.seen.fell.iter().find(|(from, _)| from != to) {
+    fn tell_failover(&self, round: &mut Round, (pool, to): (&PoolId, &OfferingId), count: u32) {
+        let mut all = self.seen.fell.iter();
+        let elsewhere = all.find(|(_, from, _)| !is_same_capacity(round, pool, from, to));
+        if let Some((fell, from, missing)) = elsewhere {
             round.events.push(Happening::Failover {
+                pool: fell.clone(),
                 from: from.clone(),
                 to: to.clone(),
                 count: count.min(*missing),
@@ -156,6 +160,9 @@ impl Control {
             granted: None,
             way: None,
             instances: Vec::new(),
+            appeared: 0,
+            ambiguous: false,
+            before: young(round, wish.pool),
             joined: Vec::new(),
             hosts,
             state: LaunchState::Intended,

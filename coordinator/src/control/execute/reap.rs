@@ -10,7 +10,7 @@ use crate::control::deeds::{Deed, Done};
 use crate::control::events::Happening;
 use crate::control::launches::life;
 use crate::control::tx::Tx;
-use crate::ports::actuate::InstanceState;
+use crate::ports::actuate::{InstanceState, Way};
 use crate::records::keys;
 use drover_core::model::{InstanceId, LaunchId, Millis, Mode, NodeId, PoolId};
 use drover_core::rules::launch::{Act, Event, NotReaped, ReapFacts, may_reap, step};
@@ -124,7 +124,15 @@ impl Control {
                     .is_some_and(|at| round.mono.0.saturating_sub(at.0) < Millis::minutes(1).0);
                 let at_work = self.is_at_work(&Deed::Reap(instance.clone()));
                 let booting = round.now.since(launch.asked) < youngest_reaped(&node.instance_type);
-                if runs && !called && !at_work && !booting {
+                // What a raised capacity brings may come long after the ask: it has as much time from then on.
+                let late = launch.way == Some(Way::SetDesiredCapacity)
+                    && node.instance.as_ref().is_none_or(|found| {
+                        let twice = launch.deadline.since(launch.asked).0.saturating_mul(2);
+                        found
+                            .launched
+                            .is_none_or(|at| round.now.since(at) < Millis(twice))
+                    });
+                if runs && !called && !late && !at_work && !booting {
                     found.push(Dead {
                         launch: launch.id.clone(),
                         pool: launch.pool.clone(),

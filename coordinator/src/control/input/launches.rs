@@ -2,6 +2,7 @@
 
 use crate::control::cycle::Round;
 use crate::control::launches::life;
+use crate::control::parts::is_same_capacity;
 use crate::records::{AssignmentTarget, LaunchRecord, RequestState};
 use drover_core::model::{LaunchInFlight, OfferingId, RequestName};
 
@@ -59,7 +60,9 @@ fn offering_now(round: &Round, launch: &LaunchRecord) -> OfferingId {
         .map(|reading| reading.offerings.as_slice())
         .unwrap_or_default();
     let known = offerings.iter().any(|found| found.id == launch.offering);
-    match offerings.first() {
+    let alike = |id: &OfferingId| is_same_capacity(round, &launch.pool, id, &launch.offering);
+    let same = offerings.iter().find(|found| alike(&found.id));
+    match same.or(offerings.first()) {
         Some(first) if !known => first.id.clone(),
         _ => launch.offering.clone(),
     }

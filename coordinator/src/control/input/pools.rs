@@ -4,6 +4,7 @@ use super::coming;
 use crate::config::{PoolConfig, PoolSource};
 use crate::control::cycle::{Control, Round};
 use crate::control::fleet::marks;
+use crate::control::launches::open_places;
 use crate::ports::actuate::{InstanceState, PoolReading};
 use crate::records::LaunchRecord;
 use drover_core::model::{
@@ -129,8 +130,7 @@ fn unmanaged(round: &Round, pool: &PoolConfig) -> u32 {
     // Launches whose way tells no ids, or whose answer is not known: their instances may be there already.
     let nameless: u32 = flying
         .iter()
-        .filter(|launch| launch.instances.is_empty())
-        .map(|launch| coming(launch))
+        .map(|launch| coming(launch).min(open_places(launch)))
         .sum();
     let loose = round
         .fleet

@@ -5,10 +5,11 @@ use super::life;
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::failures;
+use crate::control::parts::whole_of;
 use crate::control::requests::drop_assignments;
 use crate::control::tx::Tx;
 use crate::ports::actuate::{
-    ActuateError, LaunchOutcome, NO_CREDENTIALS, NO_SUCH_GROUP, NOT_ASKED, ProviderFailure,
+    ActuateError, LaunchOutcome, NO_CREDENTIALS, NO_SUCH_GROUP, NOT_ASKED, ProviderFailure, Way,
 };
 use crate::records::{AssignmentTarget, LaunchState};
 use drover_core::model::{FailureKind, LaunchId, Millis, PoolId};
@@ -69,6 +70,10 @@ impl Control {
         let (granted, reported) = match result {
             Ok(outcome) => {
                 launch.way = Some(outcome.way);
+                if outcome.way == Way::SetDesiredCapacity {
+                    // The group as a whole was asked, whatever zone the order named.
+                    launch.offering = whole_of(round, &launch.pool, &launch.offering);
+                }
                 launch.instances = outcome.instances;
                 (outcome.granted.min(launch.count), outcome.failures)
             }
@@ -150,7 +155,8 @@ impl Control {
             granted,
         });
         if missing > 0 {
-            self.seen.fell.push((launch.offering.clone(), missing));
+            let fell = (launch.pool.clone(), launch.offering.clone(), missing);
+            self.seen.fell.push(fell);
             round.again = true;
         }
         if after.stage == Stage::Done {

@@ -1,6 +1,7 @@
 //! Nodes that join: matched with their launch, and what waits for them moved to them.
 
-use super::{joined_count, life};
+use super::ties::came_since;
+use super::{joined_count, life, open_places};
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::tx::Tx;
@@ -140,10 +141,15 @@ fn find_launch(
     let named = all
         .iter()
         .find(|launch| launch.instances.contains(instance) || launch.hosts.contains(instance));
+    let shown = round
+        .readings
+        .get(pool)
+        .and_then(|reading| reading.instances.iter().find(|found| found.id == *instance));
     let open = || {
         all.iter().find(|launch| {
             launch.way == Some(Way::SetDesiredCapacity)
-                && joined_count(launch) < launch.granted.unwrap_or(launch.count)
+                && open_places(launch) > 0
+                && shown.is_none_or(|shown| shown.launched.is_none() || came_since(launch, shown))
         })
     };
     named.or_else(open).map(|launch| (*launch).clone())

@@ -125,6 +125,7 @@ fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
         failures: Vec::new(),
         unfilled: 0,
         withdrawing: false,
+        parts: std::collections::BTreeMap::new(),
         dead: Vec::new(),
         recipe: Recipe::default(),
         read_at: stage.wall(),

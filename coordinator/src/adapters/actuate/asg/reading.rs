@@ -109,6 +109,7 @@ pub(super) fn reading(read: &Read<'_>) -> (PoolReading, BTreeMap<OfferingId, Str
     remarks.extend(warnings::remarks(read));
     let reading = PoolReading {
         instances,
+        parts: offerings::parts(read),
         steering,
         provider_min: Some(read.group.min),
         provider_max: Some(read.group.max),

@@ -453,6 +453,48 @@ async fn an_order_of_ten_minutes_is_not_repeated() {
     assert!(fake.world().calls.is_empty());
 }
 
+/// No ids are told: what control ties to the ask by must be in the next reading.
+#[tokio::test]
+async fn what_a_raise_brings_shows_with_its_time_and_under_the_groups_own_name() {
+    let fake = Fake::of(vec![group("p4", &["a", "b"])]);
+    let denied = error(
+        Call::LaunchInstances,
+        403,
+        "AccessDenied",
+        "not authorized to perform: autoscaling:LaunchInstances",
+    );
+    fake.fail(Call::LaunchInstances, vec![Some(denied)]);
+    let adapter = adapter(&fake);
+    let before = read(&adapter).await;
+    let raised = adapter
+        .launch(&order(2, "a", "t"))
+        .await
+        .expect("falls back");
+    assert_eq!((raised.granted, raised.instances.len()), (2, 0));
+    let wished = read(&adapter).await;
+    assert_eq!((wished.instances.len(), wished.unfilled), (0, 2));
+    {
+        let mut world = fake.world();
+        for id in ["i-1", "i-2"] {
+            world.run(&id.into(), &"p4".into(), "b");
+        }
+    }
+    let after = read(&adapter).await;
+    let shown: Vec<_> = after.instances.iter().map(|i| i.launched).collect();
+    assert_eq!(shown, [Some(UnixMs(START)), Some(UnixMs(START))]);
+    assert_eq!(after.unfilled, 0);
+    let whole = OfferingId::new("p4/p4d.24xlarge//on-demand");
+    let zones: Vec<_> = before.offerings.iter().map(|o| o.id.clone()).collect();
+    assert_eq!(zones.len(), 2);
+    for (reading, when) in [(&before, "before"), (&after, "after")] {
+        for zone in &zones {
+            assert_eq!(reading.parts.get(zone), Some(&whole), "{when}: {zone}");
+        }
+    }
+    let own: Vec<_> = after.offerings.iter().map(|o| &o.id).collect();
+    assert_eq!(own, [&whole]);
+}
+
 #[tokio::test]
 async fn a_refusal_of_the_way_falls_back_and_is_shown() {
     let fake = Fake::of(vec![group("p4", &["a", "b"])]);

@@ -86,6 +86,7 @@ pub(super) fn reading(
         failures: Vec::new(),
         unfilled: 0,
         withdrawing: false,
+        parts: std::collections::BTreeMap::new(),
         dead: Vec::new(),
         recipe: Recipe::default(),
         read_at: now,

@@ -3,7 +3,7 @@
 //! Called by `reading`. Pure. The seam for other ways to get instances (a warm pool, a reservation): each adds offerings
 //! of its own beside [`Offered::own`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_aws::InstanceTypeFacts;
 use drover_core::model::{
@@ -51,6 +51,17 @@ pub(super) fn every_zone(read: &Read<'_>) -> Vec<(OfferingId, String)> {
                 let ids = [id(read, &t.name, zone), paid::id(read, &t.name, zone)];
                 ids.map(|id| (id, zone.to_owned()))
             })
+        })
+        .collect()
+}
+
+/// Each zone's own capacity as a part of the group's, whichever of them is offered now.
+pub(super) fn parts(read: &Read<'_>) -> BTreeMap<OfferingId, OfferingId> {
+    let types = read.facts.types.iter();
+    types
+        .flat_map(|t| {
+            let zones = read.group.zones.iter();
+            zones.map(move |zone| (id(read, &t.name, zone), id(read, &t.name, "")))
         })
         .collect()
 }

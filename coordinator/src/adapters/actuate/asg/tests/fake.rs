@@ -116,7 +116,7 @@ pub(super) fn a100s(name: &str) -> InstanceTypeFacts {
 }
 
 impl World {
-    fn run(&mut self, id: &InstanceId, group: &GroupName, zone: &str) {
+    pub(super) fn run(&mut self, id: &InstanceId, group: &GroupName, zone: &str) {
         let mut new = member(id.as_str(), MemberState::InService, true);
         new.zone = Some(zone.to_owned());
         let instance = Instance {
