@@ -226,8 +226,7 @@ fn sc_83_what_a_raised_capacity_brought_is_ours_until_it_is_reaped() {
         let shown = shown();
         (shown["misses"] == 3).then_some(shown)
     });
-    assert_eq!(stopped["unmanaged"], 0, "{stopped}");
-    assert!(stopped["missed"].as_u64() > Some(0), "{stopped}");
+    assert!(stopped["missed"].as_u64() >= Some(6), "{stopped}");
     // One in twenty of a pool goes without a person: of nine, one.
     let ended = field.coordinator.until("one is ended", SOON, || {
         let ends = field.ledger().ends;

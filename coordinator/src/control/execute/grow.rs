@@ -162,7 +162,10 @@ impl Control {
             instances: Vec::new(),
             appeared: 0,
             ambiguous: false,
-            before: young(round, wish.pool),
+            before: match &pool.source {
+                PoolSource::Static(_) => Vec::new(),
+                PoolSource::Asg(_) | PoolSource::Sim(_) => young(round, wish.pool),
+            },
             joined: Vec::new(),
             hosts,
             state: LaunchState::Intended,
