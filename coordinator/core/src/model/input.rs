@@ -53,6 +53,9 @@ pub struct LaunchInFlight {
     pub offering: OfferingId,
     /// Nodes still to come.
     pub count: u32,
+    /// Of them those whose instance the provider has shown: what was asked for there was to be had.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub shown: u32,
     /// When asked.
     pub asked: UnixMs,
     /// From then on it is no longer coming.
@@ -60,6 +63,18 @@ pub struct LaunchInFlight {
     /// Units that requests already hold on it: (request, units).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<(RequestName, u32)>,
+}
+
+impl LaunchInFlight {
+    /// Nodes of it that probe an offering that failed: asked for after the failure, with nothing to show for it yet. What
+    /// was asked for before says nothing about the failure, and what is shown has ended the probe.
+    #[must_use]
+    pub fn probing(&self, entry: &MemoryEntry, now: UnixMs) -> u32 {
+        if self.offering != entry.offering || self.asked <= entry.failed || self.deadline <= now {
+            return 0;
+        }
+        self.count.saturating_sub(self.shown)
+    }
 }
 
 /// An offering that failed.

@@ -68,11 +68,11 @@ pub(super) fn collect<'a>(
     for entry in &work.input.memory {
         memory.entry(&entry.offering).or_insert(entry);
     }
-    let mut outstanding: BTreeMap<&OfferingId, u32> = BTreeMap::new();
+    let mut probing: BTreeMap<&OfferingId, u32> = BTreeMap::new();
     for launch in &work.input.launches {
-        if launch.deadline > work.input.now {
-            let sum = outstanding.entry(&launch.offering).or_default();
-            *sum = sum.saturating_add(launch.count);
+        if let Some(entry) = memory.get(&launch.offering) {
+            let sum = probing.entry(&launch.offering).or_default();
+            *sum = sum.saturating_add(launch.probing(entry, work.input.now));
         }
     }
     let mut offers = Vec::new();
@@ -128,7 +128,7 @@ pub(super) fn collect<'a>(
                 work,
                 pool,
                 memory.get(&offering.id).copied(),
-                &outstanding,
+                &probing,
             );
             offers.push(offer);
         }
@@ -142,7 +142,7 @@ fn limit<'a>(
     work: &Work<'a>,
     pool: &PoolInput,
     entry: Option<&MemoryEntry>,
-    outstanding: &BTreeMap<&OfferingId, u32>,
+    probing: &BTreeMap<&OfferingId, u32>,
 ) {
     if let Some(stop) = growth_stop(pool) {
         offer.closed = Some(Reason::PoolStopped {
@@ -161,7 +161,7 @@ fn limit<'a>(
     if entry.kind == FailureKind::Throttle {
         return;
     }
-    let asked = outstanding.get(offer.id).copied().unwrap_or(0);
+    let asked = probing.get(offer.id).copied().unwrap_or(0);
     let ration = entry.ration.max(1).saturating_sub(asked);
     if work.input.now < entry.next_probe || ration == 0 {
         offer.closed.get_or_insert(Reason::OutOfCapacity {

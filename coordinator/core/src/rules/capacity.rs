@@ -6,7 +6,7 @@ use crate::model::{FailureKind, MemoryEntry, Millis, OfferingId, UnixMs};
 /// Pause before the n-th probe after a shortage, in minutes (DESIGN 5).
 const PAUSES_MIN: [u64; 6] = [1, 2, 4, 8, 16, 30];
 /// Pause before the n-th try after passing trouble, in seconds.
-const TRANSIENT_S: [u64; 6] = [10, 20, 40, 80, 160, 300];
+const TRANSIENT_S: [u64; 7] = [5, 10, 20, 40, 80, 160, 300];
 /// What a person mends elsewhere is looked at hourly.
 const HOURLY: Millis = Millis::minutes(60);
 /// A type that its zone does not have at all (Unsupported) is remembered for a day.
@@ -146,7 +146,7 @@ fn opened(known: Known, nodes: u32, now: UnixMs) -> Option<Known> {
 }
 
 fn pause(kind: FailureKind, failures: u32) -> Millis {
-    let nth = |all: &[u64; 6]| all[(failures.max(1) as usize - 1).min(all.len() - 1)];
+    let nth = |all: &[u64]| all[(failures.max(1) as usize - 1).min(all.len() - 1)];
     match kind {
         FailureKind::Quota => HOURLY,
         FailureKind::Transient => Millis::seconds(nth(&TRANSIENT_S)),

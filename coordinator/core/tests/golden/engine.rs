@@ -67,6 +67,7 @@ fn asked(mut input: PlanInput, planned: &Planned) -> PlanInput {
                     pool: pool.clone(),
                     offering: offering.clone(),
                     count: *count,
+                    shown: 0,
                     asked: input.now,
                     deadline: input.now.after(Millis::minutes(15)),
                     reserved: reserved.into_iter().collect(),

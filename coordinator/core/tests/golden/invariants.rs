@@ -243,6 +243,7 @@ fn i4_ask_once() {
         pool,
         offering,
         count,
+        shown: 0,
         asked: input.now,
         deadline: input.now.after(Millis::minutes(15)),
         reserved: Vec::new(),
@@ -454,7 +455,7 @@ fn i11_bounded_retry() {
     let mut entry = MemoryEntry {
         offering: offering.clone(),
         kind: FailureKind::Shortage,
-        failed: input.now,
+        failed: UnixMs(input.now.0 - 1),
         next_probe: input.now.after(Millis::minutes(1)),
         ration: 1,
         message: String::new(),
@@ -495,12 +496,23 @@ fn i11_bounded_retry() {
         pool: "p4".into(),
         offering,
         count: 1,
+        shown: 0,
         asked: input.now,
         deadline: input.now.after(Millis::minutes(15)),
         reserved: Vec::new(),
     });
     let planned = planner::plan(&input);
     assert_eq!((asked(&planned, "p4"), asked(&planned, "p4w")), (0, 8));
+    // What is there has shown capacity: it ends the probe, long before an agent joins.
+    input.launches[0].shown = 1;
+    let planned = planner::plan(&input);
+    assert_eq!((asked(&planned, "p4"), asked(&planned, "p4w")), (1, 7));
+    // So does what was asked for before it failed: it is no probe, however many are on their way.
+    input.launches[0].shown = 0;
+    input.launches[0].count = 3;
+    input.launches[0].asked = input.memory[0].failed;
+    let planned = planner::plan(&input);
+    assert_eq!((asked(&planned, "p4"), asked(&planned, "p4w")), (1, 5));
     // Three launches that never joined stop the pool.
     input.memory.clear();
     input.pools[2].stops.push(Stop::NeverJoined { misses: 3 });
@@ -543,6 +555,7 @@ fn i12_cheapest_first() {
         pool: "g5w".into(),
         offering: input.pools[1].offerings[0].id.clone(),
         count: 1,
+        shown: 0,
         asked: input.now,
         deadline: input.now.after(Millis::minutes(15)),
         reserved: Vec::new(),

@@ -158,7 +158,7 @@ pub fn any_fleet(seed: u64) -> PlanInput {
                         FailureKind::Quota,
                         FailureKind::Throttle,
                     ]),
-                    failed: input.now,
+                    failed: UnixMs(input.now.0 - 1_000),
                     next_probe: UnixMs(input.now.0 + d.below(3) * 60_000 - 60_000),
                     ration: *d.pick(&[0, 1, 2, 8]),
                     message: String::new(),
@@ -176,6 +176,7 @@ pub fn any_fleet(seed: u64) -> PlanInput {
                         offering.id.clone()
                     },
                     count: 1 + d.small(4),
+                    shown: u32::from(i % 2 == 0),
                     asked: input.now,
                     deadline: UnixMs(input.now.0 + d.below(3) * 60_000),
                     reserved: if d.one_in(3) {

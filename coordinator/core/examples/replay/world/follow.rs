@@ -54,6 +54,7 @@ impl World<'_> {
                         pool: pool.clone(),
                         offering: offering.clone(),
                         count: *count,
+                        shown: 0,
                         asked: self.input.now,
                         deadline: self.input.now.after(Millis::minutes(1_000)),
                         reserved: Vec::new(),

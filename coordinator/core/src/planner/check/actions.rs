@@ -216,8 +216,7 @@ fn memory<'a>(facts: &'a Facts<'a>, tally: &Tally<'a>, ask: &Ask<'a>) -> Verdict
     let under_way: u64 = input
         .launches
         .iter()
-        .filter(|l| l.offering == *ask.offering && l.deadline > input.now)
-        .map(|l| u64::from(l.count))
+        .map(|l| u64::from(l.probing(entry, input.now)))
         .sum();
     let all =
         under_way + tally.asked.get(ask.offering).copied().unwrap_or(0) + u64::from(ask.count);

@@ -95,6 +95,7 @@ pub(super) fn texts(input: &mut PlanInput, see: See<'_>) {
             pool,
             offering,
             count: _,
+            shown: _,
             asked: _,
             deadline: _,
             reserved,

@@ -15,9 +15,13 @@ pub(super) fn not_placed(
     missing: &Missing<'_>,
     class: usize,
 ) -> Vec<Reason> {
+    // Who names pools is told of them alone.
+    let named = &work.input.classes[class].constraints.pools;
     let mut order: Vec<_> = work
         .pool_index
-        .values()
+        .iter()
+        .filter(|(id, _)| named.is_empty() || named.contains(**id))
+        .map(|(_, p)| p)
         .map(|p| (standing(work, places, missing, class, *p), *p))
         .collect();
     order.sort_unstable();
