@@ -248,6 +248,7 @@ impl Control {
         self.settle_launches(round).await?;
         self.tie_instances(round).await?;
         self.rejoin(round);
+        self.take_shown(round).await?;
         self.take_joins(round).await?;
         self.take_losses(round).await?;
         self.take_gone(round).await?;

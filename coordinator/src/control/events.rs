@@ -182,6 +182,14 @@ pub enum Happening {
         launch: LaunchId,
         count: u32,
         reason: String,
+        /// Requests that it is for, where that is known.
+        requests: Option<Vec<RequestName>>,
+    },
+    /// The provider took an ask that tells no instances: nothing is to be seen of it yet.
+    LaunchAccepted {
+        pool: PoolId,
+        launch: LaunchId,
+        count: u32,
     },
     LaunchGranted {
         pool: PoolId,
@@ -191,6 +199,8 @@ pub enum Happening {
     },
     LaunchFailed {
         pool: PoolId,
+        /// Of an ask of ours; absent: the provider said it of the pool.
+        launch: Option<LaunchId>,
         offering: OfferingId,
         kind: FailureKind,
         message: String,
@@ -198,6 +208,7 @@ pub enum Happening {
     LaunchSettled {
         pool: PoolId,
         launch: LaunchId,
+        asked: u32,
         granted: u32,
     },
     LaunchMissed {

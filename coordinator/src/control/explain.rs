@@ -6,6 +6,7 @@ mod asked;
 
 use super::commands::{CommandError, Commands};
 use super::events::time;
+use super::journal::EVENT_TAIL;
 use super::view::{FleetView, NodeView, PoolView, RequestView, UnitState, foreign_clock, units};
 use crate::records::DrainStep;
 use drover_core::model::{PoolKind, UnixMs};
@@ -45,24 +46,24 @@ impl Commands {
         let view = self.view();
         if let Some(request) = view.request(subject) {
             let mut said = explain_request(request);
-            let pools: Vec<&PoolView> = view
-                .pools
-                .iter()
-                .filter(|pool| asked::concerns(&view, request, pool))
-                .collect();
-            let created = request.record.submitted;
-            for pool in pools {
-                let told = self.asked_of(pool, Some(created)).await;
-                if !told.is_empty() {
-                    said.lines.extend(told);
-                    said.lines.extend(asked::remembered(pool, view.at));
-                }
-            }
+            let events = self.events(0, "", EVENT_TAIL).await;
+            let own = asked::its_own(&view, request, &events);
+            let acts = asked::acts(events.iter().filter(|event| own(event)));
+            said.lines.extend(acts.iter().map(asked::Act::told));
+            let waits = request.units_missing > 0;
+            let pools = view.pools.iter().filter(|pool| {
+                let name = pool.name.as_str();
+                waits && acts.iter().any(|act| act.pool == name)
+            });
+            let told = pools.flat_map(|pool| asked::remembered(pool, view.at));
+            said.lines.extend(told);
             return Ok(said.once());
         }
         if let Some(pool) = view.pool(subject) {
             let mut said = explain_pool(pool, view.at);
-            said.lines.extend(self.asked_of(pool, None).await);
+            let events = self.events(0, pool.name.as_str(), LOOK_BACK).await;
+            let acts = asked::acts(events.iter());
+            said.lines.extend(acts.iter().map(asked::Act::told));
             return Ok(said.once());
         }
         let id = self.node_id(subject).map_err(|error| match error {
@@ -78,15 +79,6 @@ impl Commands {
                 kind: "node",
                 name: subject.to_owned(),
             })
-    }
-}
-
-impl Commands {
-    /// What was asked of a pool since a time, and what came of it.
-    async fn asked_of(&self, pool: &PoolView, since: Option<UnixMs>) -> Vec<String> {
-        let name = pool.name.as_str();
-        let events = self.events(0, name, LOOK_BACK).await;
-        asked::acts(name, &events, since)
     }
 }
 

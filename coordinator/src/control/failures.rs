@@ -8,7 +8,7 @@ use super::tx::Tx;
 use super::upkeep::give_up_unfilled;
 use crate::ports::actuate::{ProviderFailure, Recipe};
 use crate::records::{MemoryRecord, PoolRecord};
-use drover_core::model::{FailureKind, Millis, OfferingId, PoolId};
+use drover_core::model::{FailureKind, LaunchId, Millis, OfferingId, PoolId};
 use drover_core::rules::capacity::{Act, Event, Known, step};
 use drover_core::rules::launch::MISSES_TO_PAUSE;
 
@@ -50,13 +50,21 @@ pub(super) fn gave(round: &Round, tx: &mut Tx, offering: &OfferingId, nodes: u32
     learn_one(round, tx, offering, &Event::Gave { nodes });
 }
 
-/// Adds what failures teach to a change. `asked` is the offering that was asked for and how many it gave all the same,
-/// when it was our call.
+/// A call of ours that failed, wholly or in part.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'l> {
+    pub(super) launch: &'l LaunchId,
+    pub(super) offering: &'l OfferingId,
+    /// Nodes that it gave all the same.
+    pub(super) granted: u32,
+}
+
+/// Adds what failures teach to a change. `asked`: it was our call.
 pub(super) fn learn(
     round: &Round,
     tx: &mut Tx,
     pool: &PoolId,
-    asked: Option<(&OfferingId, u32)>,
+    asked: Option<Asked<'_>>,
     failures: &[ProviderFailure],
 ) {
     let mut learnt: Vec<OfferingId> = Vec::new();
@@ -64,7 +72,7 @@ pub(super) fn learn(
     for failure in failures {
         let offerings: Vec<OfferingId> = match (&failure.offering, asked) {
             (Some(offering), _) => vec![offering.clone()],
-            (None, Some((offering, _))) => vec![offering.clone()],
+            (None, Some(asked)) => vec![asked.offering.clone()],
             // A failure of the whole pool closes each of its offerings.
             (None, None) => round
                 .readings
@@ -82,7 +90,7 @@ pub(super) fn learn(
             let event = Event::Failed {
                 kind: failure.kind,
                 unsupported: failure.message.contains("Unsupported"),
-                granted: asked.map_or(0, |(_, granted)| granted),
+                granted: asked.map_or(0, |asked| asked.granted),
                 message: failure.message.clone(),
             };
             let acts = learn_one(round, tx, &offering, &event);
@@ -92,6 +100,7 @@ pub(super) fn learn(
             }
             tx.event(Happening::LaunchFailed {
                 pool: pool.clone(),
+                launch: asked.map(|asked| asked.launch.clone()),
                 offering: offering.clone(),
                 kind: failure.kind,
                 message: failure.message.clone(),

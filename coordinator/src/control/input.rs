@@ -6,7 +6,7 @@ mod launches;
 mod nodes;
 mod pools;
 
-pub(super) use launches::coming;
+pub(super) use launches::{coming, probes};
 pub(super) use pools::hosts_off;
 
 use super::cycle::{Control, Round};

@@ -9,7 +9,7 @@ use crate::ports::clock::Clock;
 use crate::ports::store::{
     COMMIT_OPS, CommitError, Guard, Op, ReadError, Revision, Store, VALUE_BYTES,
 };
-use crate::records::{AuditRecord, EventRecord, keys};
+use crate::records::{AuditRecord, EventRecord, Severity, keys};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -199,6 +199,8 @@ impl Journal {
                 what: told.what.to_owned(),
                 message: told.message,
                 severity: told.severity,
+                launch: told.launch,
+                requests: told.requests,
             };
             ops.push(put(keys::numbered(keys::EVENT, seq), &record)?);
             fresh.push(Arc::new(record));
@@ -232,14 +234,7 @@ impl Journal {
         tail.next_event += u64::try_from(fresh.len()).unwrap_or(0);
         tail.next_audit += audits;
         for event in fresh {
-            tracing::info!(
-                seq = event.seq,
-                kind = event.kind,
-                subject = event.subject,
-                what = event.what,
-                "{}",
-                event.message
-            );
+            log(&event);
             tail.events.push_back(event.clone());
             // Nobody follows: fine.
             let _ = self.followers.send(event);
@@ -305,6 +300,28 @@ impl Journal {
     }
 }
 
+/// Into the log of the process, as serious as it is.
+fn log(event: &EventRecord) {
+    macro_rules! line {
+        ($level:ident, $severity:literal) => {
+            tracing::$level!(
+                severity = $severity,
+                seq = event.seq,
+                kind = event.kind,
+                subject = event.subject,
+                what = event.what,
+                "{}",
+                event.message
+            )
+        };
+    }
+    match event.severity {
+        Severity::Alarm => line!(error, "alarm"),
+        Severity::Warning => line!(warn, "warning"),
+        Severity::Info => line!(info, "info"),
+    }
+}
+
 fn put<T: Serialize>(key: String, value: &T) -> Result<Op, CommitError> {
     let bytes = serde_json::to_vec(value).map_err(|error| CommitError::Backend(Box::new(error)))?;
     if bytes.len() > VALUE_BYTES {
@@ -313,4 +330,74 @@ fn put<T: Serialize>(key: String, value: &T) -> Result<Op, CommitError> {
         )));
     }
     Ok(Op::Put(key, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drover_core::model::PoolId;
+    use std::io::Write;
+    use std::sync::Mutex as Lock;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Lock<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("lock").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn events_are_logged_as_serious_as_they_are_and_on_one_line() {
+        let pool = || PoolId::from("p4");
+        let all = [
+            Happening::ConfigRefused {
+                why: "2 errors:\n  line 3: no such key\n\n  line 9: no unit\n".to_owned(),
+            },
+            Happening::PoolWarning {
+                pool: pool(),
+                message: "mind\tthis".to_owned(),
+            },
+            Happening::PoolReadable { pool: pool() },
+        ];
+        let page = Page::default();
+        let writer = page.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for happening in all {
+                let told = happening.tell();
+                log(&EventRecord {
+                    seq: 7,
+                    at: drover_core::model::UnixMs(0),
+                    kind: told.kind.to_owned(),
+                    subject: told.subject,
+                    what: told.what.to_owned(),
+                    message: told.message,
+                    severity: told.severity,
+                    launch: told.launch,
+                    requests: told.requests,
+                });
+            }
+        });
+        let text = String::from_utf8(page.0.lock().expect("lock").clone()).expect("text");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        for (line, level, severity) in [
+            (lines[0], " ERROR ", "severity=\"alarm\""),
+            (lines[1], " WARN ", "severity=\"warning\""),
+            (lines[2], " INFO ", "severity=\"info\""),
+        ] {
+            assert!(line.contains(level) && line.contains(severity), "{line}");
+        }
+        let why = "2 errors: line 3: no such key; line 9: no unit";
+        assert!(lines[0].contains(why), "{text}");
+    }
 }

@@ -6,9 +6,11 @@
 mod answers;
 mod joins;
 mod losses;
+mod shown;
 mod ties;
 
 pub(super) use answers::Answer;
+pub(super) use shown::seen;
 pub(super) use ties::{open_places, young};
 
 use super::cycle::{Control, CycleError, Round};
@@ -147,7 +149,11 @@ impl Control {
                     round,
                     &mut tx,
                     &launch.pool,
-                    Some((&launch.offering, 0)),
+                    Some(failures::Asked {
+                        launch: &id,
+                        offering: &launch.offering,
+                        granted: 0,
+                    }),
                     &[failure],
                 );
                 let fell = (launch.pool.clone(), launch.offering.clone(), missing);

@@ -194,7 +194,7 @@ pub(super) fn give_up_unfilled(
         })
         .collect();
     open.sort_by_key(|launch| std::cmp::Reverse(launch.asked));
-    let mut cut: Vec<LaunchRecord> = Vec::new();
+    let mut cut: Vec<(LaunchRecord, u32)> = Vec::new();
     for launch in open {
         let missing = coming(launch).min(rest);
         if missing == 0 {
@@ -203,27 +203,28 @@ pub(super) fn give_up_unfilled(
         rest -= missing;
         fell.push((pool.clone(), launch.offering.clone(), missing));
         let granted = launch.granted.unwrap_or(launch.count);
-        cut.push(LaunchRecord {
+        let less = LaunchRecord {
             granted: Some(granted.saturating_sub(missing)),
             ..launch.clone()
-        });
+        };
+        cut.push((less, granted));
     }
     let why = failures.first().map_or("", |failure| &failure.message);
     // One pass over all of them: a request may wait for several.
     drop_assignments(round, tx, why, |target| {
-        cut.iter().any(|launch| {
+        cut.iter().any(|(launch, _)| {
             matches!(target, AssignmentTarget::Launch(of, n)
                 if *of == launch.id && *n >= launch.granted.unwrap_or(0))
         })
     });
-    for launch in cut {
+    for (launch, before) in cut {
         let id = launch.id.clone();
         let granted = launch.granted.unwrap_or(0);
-        tx.event(Happening::LaunchGranted {
+        tx.event(Happening::LaunchLost {
             pool: pool.clone(),
             launch: id.clone(),
-            asked: launch.count,
-            granted,
+            missing: before.saturating_sub(granted),
+            why: why.to_owned(),
         });
         if granted <= joined_count(&launch) {
             tx.delete_launch(&round.ledger, &id);

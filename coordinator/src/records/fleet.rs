@@ -2,7 +2,8 @@
 
 use crate::ports::actuate::{Recipe, Way};
 use drover_core::model::{
-    FailureKind, InstanceId, LaunchId, MemoryEntry, Mode, NodeId, OfferingId, PoolId, UnixMs,
+    FailureKind, InstanceId, LaunchId, MemoryEntry, Mode, NodeId, OfferingId, PoolId, RequestName,
+    UnixMs,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,9 @@ pub struct LaunchRecord {
     /// How it was asked; absent while not known.
     #[serde(default)]
     pub way: Option<Way>,
+    /// Nodes of which capacity memory knows that an instance was seen, where the way tells no ids.
+    #[serde(default)]
+    pub shown: u32,
     /// Instances granted, in order; where the way tells no ids, those that have appeared in the group since and can be
     /// nobody else's.
     #[serde(default)]
@@ -69,6 +73,14 @@ pub struct LaunchRecord {
     pub reason: String,
     /// Fence of the store under which it was asked: after a restore nothing of an older one is reaped.
     pub fence: u64,
+}
+
+impl LaunchRecord {
+    /// Its way names a size, and what comes of it is seen only once it is there.
+    #[must_use]
+    pub fn tells_no_ids(&self) -> bool {
+        self.way == Some(Way::SetDesiredCapacity)
+    }
 }
 
 /// What the fleet has learnt about an offering.
@@ -212,4 +224,10 @@ pub struct EventRecord {
     pub message: String,
     /// How serious.
     pub severity: Severity,
+    /// The ask that it tells of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<LaunchId>,
+    /// Of an ask: the requests that it is for; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Vec<RequestName>>,
 }

@@ -13,6 +13,7 @@ mod metrics;
 mod moving;
 mod notices;
 mod policy;
+mod probes;
 mod rig;
 mod safety;
 mod shrink;

@@ -157,6 +157,10 @@ pub struct Script {
     pub unfilled: u32,
     /// Calls about hooks fail so.
     pub hook_fails: Option<FailureKind>,
+    /// It is asked for a size: answers name no instance, and beyond the capacity nothing comes.
+    pub sized: bool,
+    /// What it reports by itself.
+    pub failures: Vec<ProviderFailure>,
 }
 
 /// The cloud.
@@ -372,7 +376,7 @@ impl Actuator for CloudPort {
                 taints: BTreeMap::new(),
                 warnings: script.warnings,
                 remarks: Vec::new(),
-                failures: Vec::new(),
+                failures: script.failures,
                 unfilled: script.unfilled,
                 withdrawing: false,
                 parts: BTreeMap::from([(offering(pool.as_str()), whole(pool.as_str()))]),
@@ -434,6 +438,17 @@ impl Actuator for CloudPort {
                     },
                 );
                 instances.push(InstanceId(id));
+            }
+            if script.sized {
+                cloud.script(order.pool.as_str(), |script| {
+                    script.unfilled += order.count - granted;
+                });
+                return LaunchOutcome {
+                    way: Way::SetDesiredCapacity,
+                    instances: Vec::new(),
+                    granted: order.count,
+                    failures: Vec::new(),
+                };
             }
             let failures = if granted < order.count {
                 vec![ProviderFailure {

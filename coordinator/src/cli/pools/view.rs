@@ -59,6 +59,9 @@ pub struct OfferingView {
     pub failure: Option<String>,
     pub failure_message: Option<String>,
     pub next_probe_unix_ms: Option<u64>,
+    /// What was asked of it as a probe has no instance yet.
+    #[serde(skip)]
+    pub probing: bool,
 }
 
 /// Capacity that was asked for.
@@ -108,7 +111,17 @@ impl From<v1::Pool> for PoolView {
             origin: text(p.origin),
             reasons: p.reasons,
             remarks: p.remarks,
-            offerings: p.offerings.into_iter().map(Into::into).collect(),
+            offerings: p
+                .offerings
+                .into_iter()
+                .map(|offering| {
+                    let probing = p.launches.iter().any(|l| probes(l, &offering));
+                    OfferingView {
+                        probing,
+                        ..offering.into()
+                    }
+                })
+                .collect(),
             launches: p.launches.into_iter().map(Into::into).collect(),
         }
     }
@@ -130,6 +143,7 @@ impl From<v1::Offering> for OfferingView {
             failure: text(o.failure),
             failure_message: text(o.failure_message),
             next_probe_unix_ms: number(o.next_probe_unix_ms),
+            probing: false,
         }
     }
 }
@@ -276,9 +290,18 @@ impl Sheet for PoolView {
     }
 }
 
-/// How long it is until an offering that failed is probed; one that is due waits for demand.
-fn until_probe(at: u64, now: u64) -> String {
+/// A launch that was asked as the probe of an offering and has no instance yet.
+fn probes(launch: &v1::Launch, offering: &v1::Offering) -> bool {
+    launch.offering == offering.id
+        && launch.state != "missed"
+        && launch.instance_ids.is_empty()
+        && launch.asked_unix_ms >= offering.next_probe_unix_ms
+}
+
+/// How long it is until an offering that failed is probed; one that is due waits for its probe, or for demand.
+fn until_probe(at: u64, now: u64, probing: bool) -> String {
     match at.saturating_sub(now) {
+        0 if probing => "under way".to_owned(),
         0 => "on demand".to_owned(),
         left => duration::span(left),
     }
@@ -297,7 +320,8 @@ impl Tabled for OfferingView {
                 Cell::toned(o.failure.clone().unwrap_or_default(), Tone::Bad)
             }),
             Column::new("PROBE-IN", |o, now| {
-                o.next_probe_unix_ms.map(|at| until_probe(at, now)).into()
+                let until = |at| until_probe(at, now, o.probing);
+                o.next_probe_unix_ms.map(until).into()
             }),
             Column::new("MESSAGE", |o, _| (&o.failure_message).into()),
         ]
@@ -366,7 +390,8 @@ mod tests {
 
     #[test]
     fn a_probe_that_is_due_waits_for_demand() {
-        assert_eq!(until_probe(90_000, 0), duration::span(90_000));
-        assert_eq!(until_probe(60_000, 90_000), "on demand");
+        assert_eq!(until_probe(90_000, 0, false), duration::span(90_000));
+        assert_eq!(until_probe(60_000, 90_000, false), "on demand");
+        assert_eq!(until_probe(60_000, 90_000, true), "under way");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Happening;
 use crate::records::Severity;
-use drover_core::model::{FailureKind, NodeId, PoolId, RequestName};
+use drover_core::model::{FailureKind, LaunchId, NodeId, PoolId, RequestName};
 
 /// About what something is.
 enum Subject<'a> {
@@ -38,6 +38,10 @@ pub(in crate::control) struct Told {
     pub(in crate::control) what: &'static str,
     pub(in crate::control) message: String,
     pub(in crate::control) severity: Severity,
+    /// The ask that it tells of.
+    pub(in crate::control) launch: Option<LaunchId>,
+    /// Of an ask: the requests that it is for, where that is known.
+    pub(in crate::control) requests: Option<Vec<RequestName>>,
 }
 
 impl Happening {
@@ -58,6 +62,25 @@ impl Happening {
             what,
             message: self.text(),
             severity,
+            launch: self.launch().cloned(),
+            requests: match self {
+                Self::LaunchAsked { requests, .. } => requests.clone(),
+                _ => None,
+            },
+        }
+    }
+
+    /// The ask that it tells of.
+    const fn launch(&self) -> Option<&LaunchId> {
+        match self {
+            Self::LaunchAsked { launch, .. }
+            | Self::LaunchAccepted { launch, .. }
+            | Self::LaunchGranted { launch, .. }
+            | Self::LaunchSettled { launch, .. }
+            | Self::LaunchMissed { launch, .. }
+            | Self::LaunchLost { launch, .. } => Some(launch),
+            Self::LaunchFailed { launch, .. } => launch.as_ref(),
+            _ => None,
         }
     }
 
@@ -117,6 +140,7 @@ impl Happening {
             Self::HookEnds { node: id, .. } => (Subject::Node(id), "hook_ends", Warning),
             Self::HookCompleted { node: id, .. } => (Subject::Node(id), "hook_completed", Info),
             Self::LaunchAsked { pool: id, .. } => (Subject::Pool(id), "launch_asked", Info),
+            Self::LaunchAccepted { pool: id, .. } => (Subject::Pool(id), "launch_accepted", Info),
             Self::LaunchGranted { pool: id, .. } => (Subject::Pool(id), "launch_granted", Info),
             Self::LaunchFailed { pool: id, kind, .. } => (
                 Subject::Pool(id),

@@ -13,6 +13,17 @@ fn cut(text: &str) -> &str {
     &text[..end]
 }
 
+fn on_one_line(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let lines = text.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    // After a colon the next line is what it announces.
+    let text = lines.join("; ").replace(":; ", ": ");
+    text.replace(char::is_control, " ")
+}
+
 fn because(text: String, reason: &str) -> String {
     if reason.is_empty() {
         text
@@ -31,7 +42,7 @@ fn pools(word: &str, list: &str) -> String {
 impl Happening {
     /// For people, on one line, of bounded length.
     pub(super) fn text(&self) -> String {
-        cut(&self.words()).to_owned()
+        cut(&on_one_line(self.words())).to_owned()
     }
 
     fn words(&self) -> String {
@@ -136,6 +147,9 @@ impl Happening {
                 granted,
                 ..
             } => format!("launch {launch}: {granted} of {asked} granted"),
+            Self::LaunchAccepted { launch, count, .. } => format!(
+                "launch {launch}: its group is to bring {count}, which shows when they are there"
+            ),
             Self::LaunchFailed {
                 offering,
                 kind,
@@ -143,8 +157,11 @@ impl Happening {
                 ..
             } => format!("{offering}: {} ({message})", failure_word(*kind)),
             Self::LaunchSettled {
-                launch, granted, ..
-            } => format!("launch {launch}, whose answer was lost, gave {granted}"),
+                launch,
+                asked,
+                granted,
+                ..
+            } => format!("launch {launch}, whose answer was lost, gave {granted} of {asked}"),
             Self::LaunchMissed {
                 launch, missing, ..
             } => format!("{missing} of launch {launch} never joined"),

@@ -13,13 +13,16 @@ use crate::control::tx::Tx;
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState, RequestRecord};
 use drover_core::model::{
     Action, InstanceId, LaunchId, Mode, OfferingId, PlanInput, Planned, PoolId, Reason,
-    RequestName, Run, Stop, Target,
+    RequestName, Run, Source, Stop, Target,
 };
 use drover_core::planner::render;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most nodes of one ask (LaunchInstances takes no more).
 const MOST: u32 = 100;
+
+/// Most requests that an event of an ask names.
+const NAMED: usize = 64;
 
 /// One ask to be.
 struct Wish<'p> {
@@ -159,6 +162,7 @@ impl Control {
             count,
             granted: None,
             way: None,
+            shown: 0,
             instances: Vec::new(),
             appeared: 0,
             ambiguous: false,
@@ -183,6 +187,7 @@ impl Control {
             launch: id.clone(),
             count,
             reason: reason.clone(),
+            requests: asked_for(wish),
         });
         tx.audit(
             "pool.launch",
@@ -213,6 +218,20 @@ impl Control {
         fail::fail_point!("launch.intended");
         Ok(Some(id))
     }
+}
+
+/// Requests that an ask is for; absent where that is not known.
+fn asked_for(wish: &Wish<'_>) -> Option<Vec<RequestName>> {
+    let mut names: BTreeSet<&RequestName> = wish.runs.iter().map(|(name, ..)| name).collect();
+    if let Reason::Demand { sources, .. } = wish.reason {
+        names.extend(sources.iter().filter_map(|source| match source {
+            Source::Request(name) => Some(name),
+            _ => None,
+        }));
+    }
+    // The probe of a gang has no units of it.
+    let known = !names.is_empty() || !matches!(wish.reason, Reason::Probe { .. });
+    (known && names.len() <= NAMED).then(|| names.into_iter().cloned().collect())
 }
 
 /// The instance type that is asked for; empty when it is not known.

@@ -3,16 +3,19 @@
 //! Called by `explain`. Pure.
 
 use crate::control::events::{failure_word, time};
+use crate::control::input::probes;
 use crate::control::view::{FleetView, PoolView, RequestView};
-use crate::records::{EventRecord, RequestSpec};
-use drover_core::model::{PoolInput, Reason, Source, UnixMs};
+use crate::records::{AssignmentTarget, EventRecord, RequestSpec};
+use drover_core::model::{LaunchId, PoolId, PoolInput, Reason, Source, UnixMs};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Acts that are told of each pool.
 const TOLD: usize = 8;
 /// What is an act of asking, or what came of it.
-const ASKING: [&str; 7] = [
+const ASKING: [&str; 8] = [
     "launch_asked",
+    "launch_accepted",
     "launch_granted",
     "launch_failed",
     "launch_settled",
@@ -23,37 +26,109 @@ const ASKING: [&str; 7] = [
 /// Words of so many bytes are not said twice.
 const LONG: usize = 48;
 
-/// The newest acts of asking one pool and what came of them, oldest first, since a time. What failed at once in several
-/// offerings for one reason is one line.
-pub(super) fn acts(pool: &str, events: &[Arc<EventRecord>], since: Option<UnixMs>) -> Vec<String> {
-    let asked = events.iter().filter(|event| {
-        ASKING.contains(&event.what.as_str()) && since.is_none_or(|since| event.at >= since)
-    });
-    let mut told: Vec<(UnixMs, &str, String)> = Vec::new();
-    for event in asked {
+/// The newest acts of asking each pool and what came of them, in the order in which they happened. What failed at once in
+/// several offerings of a pool for one reason is one line.
+pub(super) fn acts<'e>(events: impl Iterator<Item = &'e Arc<EventRecord>>) -> Vec<Act<'e>> {
+    let mut told: Vec<Act<'e>> = Vec::new();
+    for event in events.filter(|event| ASKING.contains(&event.what.as_str())) {
         let failed = (event.what == "launch_failed")
             .then(|| event.message.split_once(": "))
             .flatten();
-        let Some((offering, why)) = failed else {
-            told.push((event.at, "", event.message.clone()));
-            continue;
-        };
+        let (what, why) = failed.unwrap_or((&event.message, ""));
         match told.last_mut() {
-            Some((at, said, offerings)) if *at == event.at && *said == why => {
-                offerings.push_str(", ");
-                offerings.push_str(offering);
+            Some(last)
+                if !why.is_empty()
+                    && last.why == why
+                    && last.at == event.at
+                    && last.pool == event.subject =>
+            {
+                last.what.push_str(", ");
+                last.what.push_str(what);
             }
-            _ => told.push((event.at, why, offering.to_owned())),
+            _ => told.push(Act {
+                at: event.at,
+                pool: &event.subject,
+                what: what.to_owned(),
+                why,
+            }),
         }
     }
-    let first = told.len().saturating_sub(TOLD);
-    let lines = told.into_iter().skip(first);
-    lines
-        .map(|(at, why, what)| match why {
-            "" => format!("{} {pool}: {what}", time(at)),
-            why => format!("{} {pool}: {what}: {why}", time(at)),
+    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut newest: Vec<Act<'e>> = told
+        .into_iter()
+        .rev()
+        .filter(|act| {
+            let count = left.entry(act.pool).or_default();
+            *count += 1;
+            *count <= TOLD
         })
-        .collect()
+        .collect();
+    newest.reverse();
+    newest
+}
+
+/// One act of asking, or what came of it.
+pub(super) struct Act<'e> {
+    at: UnixMs,
+    /// Of which pool.
+    pub(super) pool: &'e str,
+    what: String,
+    /// Why it failed; empty: it did not.
+    why: &'e str,
+}
+
+impl Act<'_> {
+    /// On one line.
+    pub(super) fn told(&self) -> String {
+        let Self {
+            at,
+            pool,
+            what,
+            why,
+        } = self;
+        match *why {
+            "" => format!("{} {pool}: {what}", time(*at)),
+            why => format!("{} {pool}: {what}: {why}", time(*at)),
+        }
+    }
+}
+
+/// Whether an event tells of something that was asked for the request: what is known to be for others is nothing to it, and
+/// where that is not known, what happened while it waited is told.
+pub(super) fn its_own<'e>(
+    view: &FleetView,
+    request: &'e RequestView,
+    events: &'e [Arc<EventRecord>],
+) -> impl Fn(&EventRecord) -> bool + 'e {
+    let record = &request.record;
+    let mut known: BTreeMap<&LaunchId, bool> = BTreeMap::new();
+    for event in events {
+        if let (Some(launch), Some(requests)) = (&event.launch, &event.requests) {
+            known.insert(launch, requests.contains(&record.name));
+        }
+    }
+    // What it waits for it has been given, whoever it was asked for.
+    for held in &record.assignments {
+        if let AssignmentTarget::Launch(launch, _) = &held.target {
+            known.insert(launch, true);
+        }
+    }
+    let pools = view.pools.iter();
+    let pools = pools.filter(|pool| concerns(view, request, pool));
+    let pools: BTreeSet<PoolId> = pools.map(|pool| pool.name.clone()).collect();
+    let waits = request.units_missing > 0;
+    let until = record.closed.as_ref().map(|(at, _)| *at);
+    let until = until.or(record.served.filter(|_| !waits));
+    move |event| {
+        let launch = event.launch.as_ref();
+        launch
+            .and_then(|launch| known.get(launch).copied())
+            .unwrap_or_else(|| {
+                event.at >= record.submitted
+                    && until.is_none_or(|until| event.at <= until)
+                    && pools.iter().any(|pool| pool.as_str() == event.subject)
+            })
+    }
 }
 
 /// What is remembered of a pool's offerings, in the provider's words.
@@ -63,6 +138,8 @@ pub(super) fn remembered(pool: &PoolView, now: UnixMs) -> Vec<String> {
         let memory = memory.as_ref()?;
         let next = if memory.next_probe > now {
             format!("next probe at {}", time(memory.next_probe))
+        } else if pool.launches.iter().any(|l| probes(l, memory, now)) {
+            "its probe is under way".to_owned()
         } else {
             "probed with the next demand".to_owned()
         };
@@ -155,7 +232,10 @@ fn shortened(line: &str, said: &[String]) -> String {
     });
     let mut points: Vec<usize> = points.collect();
     points.sort_unstable();
-    for at in points {
+    // What it is about stays; so does what failed, in a line that tells when.
+    let dated = line.starts_with(|first: char| first.is_ascii_digit());
+    let kept = usize::from(dated || points.len() > 1);
+    for at in points.into_iter().skip(kept) {
         let (before, rest) = line.split_at(at);
         let (rest, close) = match rest.strip_suffix(')') {
             Some(inner) if before.ends_with(" (") => (inner, ")"),
@@ -184,6 +264,8 @@ mod tests {
             what: what.to_owned(),
             message,
             severity: Severity::Info,
+            launch: None,
+            requests: None,
         })
     }
 
@@ -201,13 +283,12 @@ mod tests {
             failed("d"),
             event(7_000, "joined", "nothing of ours".to_owned()),
         ];
-        let told = acts("p4", &events, None);
+        let told: Vec<String> = acts(events.iter()).iter().map(Act::told).collect();
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(
             told[1].contains("p4/p4d/a/on-demand, p4/p4d/b/on-demand, "),
             "{told:?}"
         );
-        assert_eq!(acts("p4", &events, Some(UnixMs(6_000))).len(), 1);
 
         let mut lines = vec![format!("stopped: config: {WORDS}; once that is mended")];
         lines.extend(told);
@@ -219,6 +300,36 @@ mod tests {
         assert_eq!(times, 1, "{shown:?}");
         assert!(shown[2].ends_with("config (as above)"), "{shown:?}");
         assert!(shown[3].ends_with("next demand (as above)"), "{shown:?}");
+    }
+
+    #[test]
+    fn what_failed_is_never_shortened_away() {
+        let offering = "p4/p4d.24xlarge/us-east-1a/on-demand: transient";
+        let again = format!("2026-11-30 12:00:07Z p4: {offering} ({WORDS})");
+        let lines = vec![
+            format!("2026-11-30 12:00:01Z p4: {offering} ({WORDS})"),
+            again,
+        ];
+        let shown = once(lines);
+        let said = "12:00:07Z p4: p4/p4d.24xlarge/us-east-1a/on-demand: as above";
+        assert!(shown[1].ends_with(said), "{shown:?}");
+    }
+
+    #[test]
+    fn acts_of_several_pools_stand_as_they_happened() {
+        let of = |pool: &str, what: &str, message: &str| {
+            let mut found = event(7_000, what, message.to_owned());
+            Arc::make_mut(&mut found).subject = pool.to_owned();
+            found
+        };
+        let events = [
+            of("p4", "launch_asked", "asks for 2"),
+            of("p4", "launch_failed", "p4/a: shortage (none)"),
+            of("b", "launch_asked", "asks for 2"),
+            of("p4", "launch_failed", "p4/b: shortage (none)"),
+        ];
+        let told: Vec<&str> = acts(events.iter()).iter().map(|act| act.pool).collect();
+        assert_eq!(told, ["p4", "p4", "b", "p4"]);
     }
 
     #[test]

@@ -1,20 +1,48 @@
 //! Launches in flight for the planner: how many nodes are to come, of what, and for whom. Used by `input`.
 
 use crate::control::cycle::Round;
-use crate::control::launches::life;
+use crate::control::launches::{joined_count, life, seen};
 use crate::control::parts::is_same_capacity;
 use crate::records::{AssignmentTarget, LaunchRecord, RequestState};
-use drover_core::model::{LaunchInFlight, OfferingId, RequestName};
+use drover_core::model::{LaunchInFlight, MemoryEntry, OfferingId, RequestName, UnixMs};
 
 /// Nodes of a launch that are still to come.
 pub(in crate::control) fn coming(launch: &LaunchRecord) -> u32 {
     life(launch).coming()
 }
 
+/// Of them those whose instance the provider has shown.
+fn shown(launch: &LaunchRecord) -> u32 {
+    let all = match launch.way {
+        None => 0,
+        Some(_) if launch.tells_no_ids() => seen(launch),
+        Some(_) => launch.granted.unwrap_or(0),
+    };
+    all.saturating_sub(joined_count(launch)).min(coming(launch))
+}
+
+/// As the planner sees it, for nobody yet.
+fn bare(launch: &LaunchRecord, offering: OfferingId) -> LaunchInFlight {
+    LaunchInFlight {
+        id: launch.id.clone(),
+        pool: launch.pool.clone(),
+        offering,
+        count: coming(launch),
+        shown: shown(launch),
+        asked: launch.asked,
+        deadline: launch.deadline,
+        reserved: Vec::new(),
+    }
+}
+
+/// It probes an offering that failed, and what came of it is not known.
+pub(in crate::control) fn probes(launch: &LaunchRecord, entry: &MemoryEntry, now: UnixMs) -> bool {
+    bare(launch, launch.offering.clone()).probing(entry, now) > 0
+}
+
 /// `None`: nothing of it is to come any more.
 pub(super) fn in_flight(round: &Round, launch: &LaunchRecord) -> Option<LaunchInFlight> {
-    let count = coming(launch);
-    if count == 0 || launch.deadline <= round.now {
+    if coming(launch) == 0 || launch.deadline <= round.now {
         return None;
     }
     let reserved: Vec<(RequestName, u32)> = round
@@ -41,13 +69,8 @@ pub(super) fn in_flight(round: &Round, launch: &LaunchRecord) -> Option<LaunchIn
         })
         .collect();
     Some(LaunchInFlight {
-        id: launch.id.clone(),
-        pool: launch.pool.clone(),
-        offering: offering_now(round, launch),
-        count,
-        asked: launch.asked,
-        deadline: launch.deadline,
         reserved,
+        ..bare(launch, offering_now(round, launch))
     })
 }
 

@@ -11,7 +11,7 @@ use crate::control::tx::Tx;
 use crate::ports::actuate::{
     ActuateError, LaunchOutcome, NO_CREDENTIALS, NO_SUCH_GROUP, NOT_ASKED, ProviderFailure, Way,
 };
-use crate::records::{AssignmentTarget, LaunchState};
+use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, LaunchId, Millis, PoolId};
 use drover_core::rules::launch::{Event, Stage, step};
 
@@ -37,16 +37,7 @@ impl Control {
         round: &mut Round,
     ) -> Result<(), CycleError> {
         for (id, answer) in self.asks.ended().await {
-            if let (true, Ok(outcome)) = (answer.again, &answer.result)
-                && let Some(held) = round.ledger.launches.get(&id)
-            {
-                round.events.push(Happening::LaunchSettled {
-                    pool: held.value.pool.clone(),
-                    launch: id.clone(),
-                    granted: outcome.granted,
-                });
-            }
-            self.record_answer(round, &id, answer.result).await?;
+            self.record_answer(round, &id, answer).await?;
         }
         Ok(())
     }
@@ -57,7 +48,7 @@ impl Control {
         &mut self,
         round: &mut Round,
         id: &LaunchId,
-        result: Result<LaunchOutcome, ActuateError>,
+        answer: Answer,
     ) -> Result<(), CycleError> {
         fail::fail_point!("launch.asked");
         let Some(held) = round.ledger.launches.get(id) else {
@@ -67,7 +58,7 @@ impl Control {
         self.pools.stale(&launch.pool);
         // Says something about whoever asks, and nothing about what was asked for.
         let mut about_us = false;
-        let (granted, reported) = match result {
+        let (granted, reported) = match answer.result {
             Ok(outcome) => {
                 launch.way = Some(outcome.way);
                 if outcome.way == Way::SetDesiredCapacity {
@@ -127,13 +118,19 @@ impl Control {
             for failure in reported {
                 tx.event(Happening::LaunchFailed {
                     pool: launch.pool.clone(),
+                    launch: Some(id.clone()),
                     offering: launch.offering.clone(),
                     kind: failure.kind,
                     message: failure.message,
                 });
             }
         } else if missing == 0 && reported.is_empty() {
-            failures::gave(round, &mut tx, &launch.offering, granted);
+            // What only names a size gives when instances are seen.
+            if !launch.tells_no_ids() {
+                failures::gave(round, &mut tx, &launch.offering, granted);
+                // A probe that was granted opens its offering for what else waits.
+                round.again |= round.ledger.memory.contains_key(&launch.offering);
+            }
         } else {
             let mut told = reported;
             if told.is_empty() {
@@ -145,15 +142,17 @@ impl Control {
                     at: round.now,
                 });
             }
-            let asked = Some((&launch.offering, granted));
-            failures::learn(round, &mut tx, &launch.pool, asked, &told);
+            let asked = failures::Asked {
+                launch: id,
+                offering: &launch.offering,
+                granted,
+            };
+            failures::learn(round, &mut tx, &launch.pool, Some(asked), &told);
         }
-        tx.event(Happening::LaunchGranted {
-            pool: launch.pool.clone(),
-            launch: id.clone(),
-            asked: launch.count,
-            granted,
-        });
+        // What failed wholly is told as its failure.
+        if granted > 0 {
+            tx.event(outcome_of(&launch, granted, answer.again));
+        }
         if missing > 0 {
             let fell = (launch.pool.clone(), launch.offering.clone(), missing);
             self.seen.fell.push(fell);
@@ -184,6 +183,33 @@ impl Control {
         let until = round.mono.plus(Millis(pause + jitter));
         let held = (why, times, until);
         self.seen.held_growth.insert(pool.clone(), held);
+    }
+}
+
+/// What is told of an ask that gave something: once.
+fn outcome_of(launch: &LaunchRecord, granted: u32, again: bool) -> Happening {
+    let (pool, id) = (launch.pool.clone(), launch.id.clone());
+    let asked = launch.count;
+    if again {
+        Happening::LaunchSettled {
+            pool,
+            launch: id,
+            asked,
+            granted,
+        }
+    } else if launch.tells_no_ids() {
+        Happening::LaunchAccepted {
+            pool,
+            launch: id,
+            count: granted,
+        }
+    } else {
+        Happening::LaunchGranted {
+            pool,
+            launch: id,
+            asked,
+            granted,
+        }
     }
 }
 
