@@ -3,6 +3,7 @@
 //! Called by the admin service. Reads the snapshot, decides nothing.
 
 mod asked;
+mod once;
 
 use super::commands::{CommandError, Commands};
 use super::events::time;
@@ -29,7 +30,7 @@ impl Explanation {
     fn once(mut self) -> Self {
         let mut said = vec![std::mem::take(&mut self.summary)];
         said.append(&mut self.lines);
-        let mut said = asked::once(said);
+        let mut said = once::once(said);
         self.lines = said.split_off(1);
         self.summary = said.pop().unwrap_or_default();
         self

@@ -1,4 +1,4 @@
-//! What was asked of pools and what came of it: which pools matter to a request, and each long word of a provider once.
+//! What was asked of pools and what came of it: which pools and which asks matter to a request.
 //!
 //! Called by `explain`. Pure.
 
@@ -23,8 +23,6 @@ const ASKING: [&str; 8] = [
     "launch_lost",
     "withdrawn",
 ];
-/// Words of so many bytes are not said twice.
-const LONG: usize = 48;
 
 /// The newest acts of asking each pool and what came of them, in the order in which they happened. What failed at once in
 /// several offerings of a pool for one reason is one line.
@@ -121,11 +119,11 @@ pub(super) fn its_own<'e>(
     let until = until.or(record.served.filter(|_| !waits));
     move |event| {
         let launch = event.launch.as_ref();
-        launch
-            .and_then(|launch| known.get(launch).copied())
-            .unwrap_or_else(|| {
-                event.at >= record.submitted
-                    && until.is_none_or(|until| event.at <= until)
+        let own = launch.and_then(|launch| known.get(launch).copied());
+        // There may have been another of that name.
+        event.at >= record.submitted
+            && own.unwrap_or_else(|| {
+                until.is_none_or(|until| event.at <= until)
                     && pools.iter().any(|pool| pool.as_str() == event.subject)
             })
     }
@@ -210,136 +208,5 @@ fn plain(model: &str) -> String {
     known.collect::<String>().to_ascii_lowercase()
 }
 
-/// The same lines, with long words that an earlier line has said replaced.
-pub(super) fn once(lines: Vec<String>) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
-    let mut shown: Vec<String> = Vec::new();
-    for line in lines {
-        let short = shortened(&line, &said);
-        said.push(line);
-        if !shown.contains(&short) {
-            shown.push(short);
-        }
-    }
-    shown
-}
-
-/// From the first point on from which everything was said before.
-fn shortened(line: &str, said: &[String]) -> String {
-    let points = [": ", " ("].into_iter().flat_map(|mark| {
-        let ends = line.match_indices(mark);
-        ends.map(move |(at, _)| at + mark.len())
-    });
-    let mut points: Vec<usize> = points.collect();
-    points.sort_unstable();
-    // What it is about stays; so does what failed, in a line that tells when.
-    let dated = line.starts_with(|first: char| first.is_ascii_digit());
-    let kept = usize::from(dated || points.len() > 1);
-    for at in points.into_iter().skip(kept) {
-        let (before, rest) = line.split_at(at);
-        let (rest, close) = match rest.strip_suffix(')') {
-            Some(inner) if before.ends_with(" (") => (inner, ")"),
-            _ => (rest, ""),
-        };
-        if rest.len() >= LONG && said.iter().any(|line| line.contains(rest)) {
-            return format!("{before}as above{close}");
-        }
-    }
-    line.to_owned()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::records::Severity;
-
-    const WORDS: &str = "LaunchInstances in us-east-1: config (ValidationError): the security group sg-1 does not exist";
-
-    fn event(at: u64, what: &str, message: String) -> Arc<EventRecord> {
-        Arc::new(EventRecord {
-            seq: at,
-            at: UnixMs(at),
-            kind: "pool".to_owned(),
-            subject: "p4".to_owned(),
-            what: what.to_owned(),
-            message,
-            severity: Severity::Info,
-            launch: None,
-            requests: None,
-        })
-    }
-
-    #[test]
-    fn one_failure_of_four_zones_is_one_line_and_its_words_are_said_once() {
-        let failed = |zone: &str| {
-            let message = format!("p4/p4d/{zone}/on-demand: config ({WORDS})");
-            event(7_000, "launch_failed", message)
-        };
-        let events = [
-            event(5_000, "launch_asked", "asks for 2".to_owned()),
-            failed("a"),
-            failed("b"),
-            failed("c"),
-            failed("d"),
-            event(7_000, "joined", "nothing of ours".to_owned()),
-        ];
-        let told: Vec<String> = acts(events.iter()).iter().map(Act::told).collect();
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(
-            told[1].contains("p4/p4d/a/on-demand, p4/p4d/b/on-demand, "),
-            "{told:?}"
-        );
-
-        let mut lines = vec![format!("stopped: config: {WORDS}; once that is mended")];
-        lines.extend(told);
-        lines.push(format!(
-            "p4/p4d/a/on-demand: transient, probed with the next demand ({WORDS})"
-        ));
-        let shown = once(lines);
-        let times = shown.iter().filter(|line| line.contains("sg-1")).count();
-        assert_eq!(times, 1, "{shown:?}");
-        assert!(shown[2].ends_with("config (as above)"), "{shown:?}");
-        assert!(shown[3].ends_with("next demand (as above)"), "{shown:?}");
-    }
-
-    #[test]
-    fn what_failed_is_never_shortened_away() {
-        let offering = "p4/p4d.24xlarge/us-east-1a/on-demand: transient";
-        let again = format!("2026-11-30 12:00:07Z p4: {offering} ({WORDS})");
-        let lines = vec![
-            format!("2026-11-30 12:00:01Z p4: {offering} ({WORDS})"),
-            again,
-        ];
-        let shown = once(lines);
-        let said = "12:00:07Z p4: p4/p4d.24xlarge/us-east-1a/on-demand: as above";
-        assert!(shown[1].ends_with(said), "{shown:?}");
-    }
-
-    #[test]
-    fn acts_of_several_pools_stand_as_they_happened() {
-        let of = |pool: &str, what: &str, message: &str| {
-            let mut found = event(7_000, what, message.to_owned());
-            Arc::make_mut(&mut found).subject = pool.to_owned();
-            found
-        };
-        let events = [
-            of("p4", "launch_asked", "asks for 2"),
-            of("p4", "launch_failed", "p4/a: shortage (none)"),
-            of("b", "launch_asked", "asks for 2"),
-            of("p4", "launch_failed", "p4/b: shortage (none)"),
-        ];
-        let told: Vec<&str> = acts(events.iter()).iter().map(|act| act.pool).collect();
-        assert_eq!(told, ["p4", "p4", "b", "p4"]);
-    }
-
-    #[test]
-    fn short_words_and_new_ones_stay() {
-        let lines = [
-            "a: shortage (none)",
-            "b: shortage (none)",
-            "a: shortage (none)",
-        ];
-        let shown = once(lines.map(str::to_owned).to_vec());
-        assert_eq!(shown, ["a: shortage (none)", "b: shortage (none)"]);
-    }
-}
+mod tests;
