@@ -116,7 +116,10 @@ async fn passing_trouble_is_asked_again_after_ever_longer_pauses() {
 #[tokio::test]
 async fn a_probe_of_a_size_is_over_when_its_instance_is_seen() {
     let mut rig = Rig::new(&two_pools()).await;
-    rig.cloud.script("a", |script| script.sized = true);
+    rig.cloud.script("a", |script| {
+        script.sized = true;
+        script.whole = true;
+    });
     reports(&rig, "f-1", FailureKind::Transient, FLUX);
     rig.cycle().await;
     rig.cloud.script("a", |script| script.capacity = Some(0));
