@@ -8,7 +8,9 @@ mod once;
 use super::commands::{CommandError, Commands};
 use super::events::time;
 use super::journal::EVENT_TAIL;
-use super::view::{FleetView, NodeView, PoolView, RequestView, UnitState, foreign_clock, units};
+use super::view::{
+    AssignmentView, FleetView, NodeView, PoolView, RequestView, UnitState, foreign_clock, units,
+};
 use crate::records::DrainStep;
 use drover_core::model::{PoolKind, UnixMs};
 
@@ -99,17 +101,7 @@ fn explain_request(request: &RequestView) -> Explanation {
     )];
     // The first is the summary.
     lines.extend(request.reasons.iter().skip(1).cloned());
-    for found in &request.assignments {
-        let how = match &found.state {
-            UnitState::Ready => "is ready",
-            UnitState::Coming(why) | UnitState::Unavailable(why) => why,
-        };
-        lines.push(format!(
-            "{} on {}, which {how}",
-            units(found.units),
-            found.node_name
-        ));
-    }
+    lines.extend(places(&request.assignments));
     Explanation {
         kind: "request",
         name: record.name.0.clone(),
@@ -126,6 +118,28 @@ const HELD: &str = "held by request ";
 
 /// As the planner words a pool that has nothing to do.
 const SETTLED: &str = "nothing to do";
+
+/// "4 units on host-7, which is ready": one line for each node, and for each launch, however many of its nodes hold some.
+fn places(assignments: &[AssignmentView]) -> Vec<String> {
+    let mut told: Vec<(String, u32, String)> = Vec::new();
+    for found in assignments {
+        let how = match &found.state {
+            UnitState::Ready if !found.kept.is_empty() => "is ready and takes no new work",
+            UnitState::Ready => "is ready",
+            UnitState::Coming(why) | UnitState::Unavailable(why) => why,
+        };
+        let mut known = told.iter_mut();
+        let alike = known.find(|(place, _, said)| *place == found.node_name && said == how);
+        match alike.filter(|_| found.node.is_none()) {
+            Some((_, count, _)) => *count = count.saturating_add(found.units),
+            None => told.push((found.node_name.clone(), found.units, how.to_owned())),
+        }
+    }
+    let lines = told.into_iter();
+    lines
+        .map(|(place, count, how)| format!("{} on {place}, which {how}", units(count)))
+        .collect()
+}
 
 fn explain_pool(pool: &PoolView, now: UnixMs) -> Explanation {
     let mode = super::events::mode_word(pool.mode);

@@ -124,6 +124,21 @@ impl FleetNode {
         self.is_ready() && self.cordon.is_none() && self.faulty.is_none() && self.taken.is_none()
     }
 
+    /// Why its cloud may take it some time, while only that keeps new work off: what runs there goes on.
+    #[must_use]
+    pub fn kept(&self) -> Option<&str> {
+        let free = self.drain.is_none() && matches!(self.cordon, None | Some(Cordon::Drover));
+        let taken = self.taken.as_ref().filter(|taken| free && !taken.doomed)?;
+        Some(&taken.why)
+    }
+
+    /// What is assigned here can be used: it takes new work, or keeps off only that, see [`FleetNode::kept`].
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        let kept = || self.is_ready() && self.faulty.is_none() && self.kept().is_some();
+        self.is_available() || kept()
+    }
+
     /// Its agent's session is open.
     #[must_use]
     pub fn is_heard(&self) -> bool {

@@ -26,19 +26,31 @@ pub(super) fn drop_assignments(
     why: &str,
     matches: impl Fn(&AssignmentTarget) -> bool,
 ) {
+    drop_units(round, tx, why, |_, target| matches(target));
+}
+
+/// The same, where it matters whose they are.
+pub(super) fn drop_units(
+    round: &Round,
+    tx: &mut Tx,
+    why: &str,
+    matches: impl Fn(&RequestRecord, &AssignmentTarget) -> bool,
+) {
     for (name, held) in &round.ledger.requests {
         let lost: u32 = held
             .value
             .assignments
             .iter()
-            .filter(|found| matches(&found.target))
+            .filter(|found| matches(&held.value, &found.target))
             .map(|found| found.units)
             .sum();
         if lost == 0 {
             continue;
         }
         let mut request = held.value.clone();
-        request.assignments.retain(|found| !matches(&found.target));
+        request
+            .assignments
+            .retain(|found| !matches(&held.value, &found.target));
         tx.event(Happening::RequestLost {
             request: name.clone(),
             units: lost,
@@ -133,7 +145,7 @@ fn follow(round: &Round, tx: &mut Tx, before: &RequestRecord) -> RequestRecord {
         .filter(|found| match &found.target {
             AssignmentTarget::Node(node) => round
                 .node(node)
-                .is_some_and(|node| node.is_available() && node.is_heard()),
+                .is_some_and(|node| node.serves() && node.is_heard()),
             AssignmentTarget::Launch(..) => false,
         })
         .map(|found| found.units)

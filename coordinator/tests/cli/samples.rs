@@ -310,6 +310,7 @@ fn pool(now: u64) -> Pool {
             deadline_unix_ms: now,
             way: "launch_instances".to_owned(),
             reason: "job-7".to_owned(),
+            granted: Some(1),
         }],
         ..Default::default()
     }

@@ -75,6 +75,7 @@ pub struct LaunchView {
     pub pool: String,
     pub offering: String,
     pub count: u32,
+    pub granted: Option<u32>,
     pub state: String,
     pub instance_ids: Vec<String>,
     pub asked_unix_ms: Option<u64>,
@@ -155,6 +156,7 @@ impl From<v1::Launch> for LaunchView {
             pool: l.pool,
             offering: l.offering,
             count: l.count,
+            granted: l.granted,
             state: l.state,
             instance_ids: l.instance_ids,
             asked_unix_ms: number(l.asked_unix_ms),
@@ -333,7 +335,10 @@ impl Tabled for LaunchView {
         vec![
             Column::new("LAUNCH", |l, _| (&l.id).into()),
             Column::new("OFFERING", |l, _| (&l.offering).into()),
-            Column::new("COUNT", |l, _| l.count.into()),
+            Column::new("COUNT", |l, _| match l.granted {
+                Some(granted) if granted != l.count => format!("{granted} of {}", l.count).into(),
+                _ => l.count.into(),
+            }),
             Column::new("STATE", |l, _| (&l.state).into()),
             Column::new("WAY", |l, _| (&l.way).into()),
             Column::new("AGE", |l, now| duration::age(now, l.asked_unix_ms).into()),

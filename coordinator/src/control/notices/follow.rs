@@ -8,13 +8,13 @@ use super::super::cycle::{Control, CycleError, Round};
 use super::super::events::Happening;
 use super::super::fleet::{FleetNode, expires};
 use super::super::orders::{self, DROVER, OWN_DRAIN};
-use super::super::requests::drop_assignments;
+use super::super::requests::{drop_assignments, drop_units};
 use super::super::tx::Tx;
 use crate::records::{
     AssignmentTarget, DesiredState, DrainPolicy, DrainRecord, DrainStep, HookOn, NoticeKind,
-    NoticeRecord, Then,
+    NoticeRecord, RequestRecord, Then,
 };
-use drover_core::model::{DrainId, Millis, Mode, UnixMs};
+use drover_core::model::{Busy, DrainId, Millis, Mode, UnixMs};
 
 /// A forced drain ends this long before the notice's own end.
 const MARGIN: Millis = Millis(15_000);
@@ -193,6 +193,11 @@ impl Control {
                     let reason = format!("{NOTICE_CORDON}{}", taken.why);
                     let order = orders::cordoned(current, epoch, DROVER, &reason);
                     tx.put_order(&round.ledger, &node.id, order);
+                    let why = format!("{} takes no new work: {}", node.name, taken.why);
+                    drop_units(round, &mut tx, &why, |request, target| {
+                        let here = matches!(target, AssignmentTarget::Node(id) if *id == node.id);
+                        here && !begun(&node, request)
+                    });
                     tx.event(Happening::Cordoned {
                         node: node.id.clone(),
                         by: DROVER.to_owned(),
@@ -225,6 +230,24 @@ fn is_notice_cordon(node: &FleetNode) -> bool {
             && order.by == DROVER
             && order.reason.starts_with(NOTICE_CORDON)
     })
+}
+
+/// Work of a request runs on the node, as far as anybody can tell: work that names no request may be anybody's.
+fn begun(node: &FleetNode, request: &RequestRecord) -> bool {
+    let ever = node
+        .record
+        .as_ref()
+        .is_some_and(|record| record.ready_at.is_some());
+    match &node.busy {
+        Busy::Idle { .. } => false,
+        Busy::Unknown { .. } => ever,
+        Busy::Working { .. } => {
+            let list = node.agent.as_ref().and_then(|view| view.workloads.as_ref());
+            let mut items = list.iter().flat_map(|list| &list.items).peekable();
+            let named = |name: &str| name.is_empty() || name == request.name.as_str();
+            items.peek().is_none() || items.any(|work| named(&work.request))
+        }
+    }
 }
 
 /// Adds to a change: a drain begins.

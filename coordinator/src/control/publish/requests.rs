@@ -46,6 +46,11 @@ fn assignment_views(round: &Round, request: &RequestRecord) -> Vec<AssignmentVie
                         pool: node.and_then(|node| node.pool.clone()),
                         units: found.units,
                         gpus: found.amount.gpus,
+                        kept: node
+                            .filter(|_| state == UnitState::Ready)
+                            .and_then(|node| node.kept())
+                            .unwrap_or_default()
+                            .to_owned(),
                         state,
                     }
                 }
@@ -60,6 +65,7 @@ fn assignment_views(round: &Round, request: &RequestRecord) -> Vec<AssignmentVie
                         pool: launch.map(|launch| launch.pool.clone()),
                         units: found.units,
                         gpus: found.amount.gpus,
+                        kept: String::new(),
                         state: if late {
                             UnitState::Unavailable("never joined".to_owned())
                         } else {
@@ -74,7 +80,7 @@ fn assignment_views(round: &Round, request: &RequestRecord) -> Vec<AssignmentVie
 
 /// How units on a node are: it takes work, it will for the first time, or it did and does not now.
 fn state_on(node: &FleetNode) -> UnitState {
-    if node.is_available() {
+    if node.serves() {
         return UnitState::Ready;
     }
     let because = |what: String, why: &str| {
@@ -93,6 +99,9 @@ fn state_on(node: &FleetNode) -> UnitState {
         Lifecycle::Gone => return UnitState::Unavailable("is gone".to_owned()),
         Lifecycle::Off => return UnitState::Unavailable("is off".to_owned()),
         _ => {}
+    }
+    if let Some(taken) = node.taken.as_ref().filter(|taken| taken.doomed) {
+        return because("is ended by its cloud".to_owned(), &taken.why);
     }
     if let Some(what) = &node.faulty {
         return because("is faulty".to_owned(), what);
@@ -166,6 +175,20 @@ fn cause_first(reasons: &[Reason]) -> Vec<Reason> {
     all
 }
 
+/// "4 units run on host-7, which takes no new work: rebalance recommendation, counts until 12:30".
+fn kept(assignments: &[AssignmentView]) -> impl Iterator<Item = String> + '_ {
+    let kept = assignments.iter().filter(|found| !found.kept.is_empty());
+    kept.map(|found| {
+        let verb = if found.units == 1 { "is" } else { "are" };
+        format!(
+            "{} {verb} on {}, which takes no new work: {}",
+            units(found.units),
+            found.node_name,
+            found.kept
+        )
+    })
+}
+
 pub(super) fn request_view(
     control: &Control,
     round: &Round,
@@ -221,6 +244,7 @@ pub(super) fn request_view(
     } else if missing == 0 && coming > 0 {
         reasons.push(waits_for(&assignments, ready, request.spec.units));
     }
+    reasons.extend(kept(&assignments));
     let over = matches!(shown, RequestShown::Ended | RequestShown::Cancelled);
     RequestView {
         record: request.clone(),

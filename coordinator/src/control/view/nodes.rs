@@ -88,12 +88,14 @@ pub struct AssignmentView {
     pub gpus: u32,
     /// Whether they can be used, and why not.
     pub state: UnitState,
+    /// Why their node takes no new work while they can be used all the same; empty: it does.
+    pub kept: String,
 }
 
 /// Whether units can be used. The texts follow the node's name: "is drained by admin/ada: new disk".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnitState {
-    /// The node takes work.
+    /// The node takes work, or keeps off only what is new.
     Ready,
     /// It is asked for, or has joined and has not been ready yet.
     Coming(String),

@@ -94,6 +94,7 @@ fn launch(record: &LaunchRecord) -> v1::Launch {
         deadline_unix_ms: record.deadline.0,
         way: record.way.map_or("", way_word).to_owned(),
         reason: record.reason.clone(),
+        granted: record.granted,
     }
 }
 
