@@ -23,18 +23,21 @@ pub mod keys;
 pub mod notice;
 pub mod order;
 pub mod request;
+pub mod wants;
 
 pub use adoption::{AdoptionRecord, Decision, Sample, Tally};
 pub use discovered::{DiscoveredGroup, DiscoveredRecord};
 pub use fleet::{
     ApprovalRecord, AuditRecord, BreakerRecord, EventRecord, FreezeRecord, IdleRecord,
-    LaunchRecord, LaunchState, MemoryRecord, PoolRecord, Severity,
+    LaunchRecord, LaunchState, MemoryRecord, PoolRecord, Severity, UnlikeRecord,
 };
 pub use identity::{
     AdminRecord, CaRecord, ClaimRecord, NodeRecord, ProvenInstance, QuarantineRecord,
     RevokedRecord, TokenRecord,
 };
-pub use notice::{HookOn, HookRecord, HookState, NoticeKind, NoticeRecord, hook_key, notice_key};
+pub use notice::{
+    HookOn, HookRecord, HookState, NoticeKind, NoticeRecord, Room, hook_key, notice_key,
+};
 pub use order::{DesiredState, DrainPolicy, DrainRecord, DrainStep, OrderRecord, Then};
 pub use request::{
     AssignmentRecord, AssignmentTarget, REQUEST_LABEL, RequestRecord, RequestSpec, RequestState,

@@ -245,6 +245,11 @@ pub enum Happening {
         pool: PoolId,
         message: String,
     },
+    /// Nodes of a pool are not what its template promises.
+    TemplateMismatch {
+        pool: PoolId,
+        message: String,
+    },
     Adopted {
         pool: PoolId,
         instance: InstanceId,

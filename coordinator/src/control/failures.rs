@@ -152,6 +152,14 @@ pub(super) fn way_on(round: &Round, pool: &PoolId, failure: Option<FailureKind>)
     }
 }
 
+/// How a pool whose nodes are not what was promised is planned as promised again.
+pub(super) fn way_on_unlike(pool: &PoolId) -> String {
+    format!(
+        "planned with what its nodes have until one joins that is as promised, its launch template is another version, or \
+         `drover pools resume {pool}`"
+    )
+}
+
 /// Takes back what stopped a pool once its nodes are made from something else, and says what that is: each recipe gets its
 /// own tries. What never joined is laid to the template alone.
 fn other_recipe(record: &mut PoolRecord, now: &Recipe, back: bool) -> Option<String> {
@@ -165,12 +173,25 @@ fn other_recipe(record: &mut PoolRecord, now: &Recipe, back: bool) -> Option<Str
         })
     };
     let mut why = None;
+    let other = record
+        .unlike
+        .iter()
+        .filter_map(|one| one.recipe.as_ref())
+        .find_map(moved);
+    if let Some(text) = other {
+        let kept = |one: &Recipe| one.template == now.template;
+        record
+            .unlike
+            .retain(|one| one.recipe.as_ref().is_none_or(kept));
+        why = Some(text);
+    }
     let config = matches!(record.failed, Some((FailureKind::Config, ..)));
     if let (true, Some(before)) = (config, &record.failed_with) {
         let regrouped = || (before.group != now.group).then(|| "its group was changed".to_owned());
         let returned = || back.then(|| "its group is there again".to_owned());
-        why = moved(before).or_else(regrouped).or_else(returned);
-        if why.is_some() {
+        let over = moved(before).or_else(regrouped).or_else(returned);
+        if over.is_some() {
+            why = over;
             (record.failed, record.failed_with) = (None, None);
         }
     }

@@ -5,11 +5,13 @@
 
 mod answers;
 mod joins;
+mod likeness;
 mod losses;
 mod shown;
 mod ties;
 
 pub(super) use answers::Answer;
+pub(super) use likeness::{as_found, told as told_unlike};
 pub(super) use shown::seen;
 pub(super) use ties::{open_places, young};
 

@@ -116,6 +116,7 @@ impl Control {
             by: word.by,
             message: word.message,
             drain: known.and_then(|known| known.drain.clone()),
+            room: known.map(|known| known.room.clone()).unwrap_or_default(),
         };
         tx.put_notice(&round.ledger, &key, record);
     }
@@ -147,6 +148,7 @@ fn is_known(known: &NoticeRecord, word: &Word, now: UnixMs) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::Room;
     use drover_core::model::{NodeId, PoolId};
 
     const NOW: UnixMs = UnixMs(1_800_000_000_000);
@@ -232,6 +234,7 @@ mod tests {
                 by: "agent".to_owned(),
                 message: String::new(),
                 drain: None,
+                room: Room::None,
             };
             let word = Word {
                 kind,

@@ -2,8 +2,8 @@
 
 use crate::ports::actuate::{Recipe, Way};
 use drover_core::model::{
-    FailureKind, InstanceId, LaunchId, MemoryEntry, Mode, NodeId, OfferingId, PoolId, RequestName,
-    UnixMs,
+    Bytes, FailureKind, InstanceId, LaunchId, MemoryEntry, Mode, NodeId, Offering, OfferingId,
+    PoolId, RequestName, UnixMs,
 };
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +128,47 @@ pub struct PoolRecord {
     /// Learnt boot times, newest last, milliseconds, at most 20.
     #[serde(default)]
     pub boots_ms: Vec<u64>,
+    /// What its nodes are not what their template promises, by instance type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlike: Vec<UnlikeRecord>,
+}
+
+/// Nodes of a pool that are not what its provider promises: it is planned with what they are until a node joins that is as
+/// promised, the template or the promise is another one, or a person resumes the pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnlikeRecord {
+    /// Type.
+    pub instance_type: String,
+    /// GPU model that was promised; empty: none was.
+    pub promised: String,
+    /// GPU model that a node has; empty: as promised.
+    #[serde(default)]
+    pub gpu_model: String,
+    /// GPUs that a node has where a unit found too few.
+    #[serde(default)]
+    pub gpus: Option<u32>,
+    /// Memory that a node has where a unit found too little.
+    #[serde(default)]
+    pub memory: Option<Bytes>,
+    /// Name of the node that showed it.
+    pub node: String,
+    /// What it was made from, where that is known.
+    #[serde(default)]
+    pub recipe: Option<Recipe>,
+}
+
+impl UnlikeRecord {
+    /// It is about this offering, as the offering is now.
+    #[must_use]
+    pub fn is_of(&self, offering: &Offering) -> bool {
+        self.instance_type == offering.instance_type && self.promised == offering.gpu_model
+    }
+
+    /// Something is not as promised.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        !self.gpu_model.is_empty() || self.gpus.is_some() || self.memory.is_some()
+    }
 }
 
 /// A freeze of a pool or of the fleet.

@@ -2,8 +2,9 @@
 //! by `control`.
 
 use super::DrainPolicy;
-use drover_core::model::{DrainId, InstanceId, Millis, NodeId, PoolId, UnixMs};
+use drover_core::model::{DrainId, InstanceId, LaunchId, Millis, NodeId, PoolId, UnixMs};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// What a cloud tells of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,6 +77,24 @@ pub struct NoticeRecord {
     /// A drain that it began, so that none is begun twice.
     #[serde(default)]
     pub drain: Option<DrainId>,
+    /// Room elsewhere for the work of the node.
+    #[serde(default)]
+    pub room: Room,
+}
+
+/// How far the room is that is made elsewhere for the work of a node that its cloud takes: it is asked for once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Room {
+    /// Nothing was asked for.
+    #[default]
+    None,
+    /// Asked for with these launches. What fails of them is asked for again.
+    Asked(BTreeSet<LaunchId>),
+    /// This node of them has joined: nothing more is asked for.
+    Joined(NodeId),
+    /// It has joined and takes work, and that did not do: no demand any more.
+    Over,
 }
 
 /// Key of a notice's record, below its prefix: of the instance, or of the node without one.

@@ -3,7 +3,9 @@
 use crate::rig::{GPUS, Rig, two_pools};
 use drover::control::view::UnitState;
 use drover::ports::actuate::{InstanceState, NO_CREDENTIALS, NOT_ASKED};
-use drover_core::model::{FailureKind, Millis};
+use drover_core::model::{Bytes, FailureKind, Millis, NodeId};
+use drover_proto::v1;
+use std::sync::Arc;
 
 #[tokio::test]
 async fn a_token_without_a_pool_joins_by_instance_and_a_stranger_is_supply_that_nobody_touches() {
@@ -361,4 +363,166 @@ async fn turned_away(kind: FailureKind, code: &'static str, told: &str) {
     rig.ask("last", 1, GPUS).await;
     rig.cycle().await;
     assert_eq!(rig.cloud.alive("a").len(), 1, "asked again by itself");
+}
+
+#[tokio::test]
+async fn units_on_a_launch_are_told_together() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.ask("job", 3, GPUS).await;
+    rig.cycle().await;
+    let said = rig.commands.explain("job").await.expect("explained");
+    let launch = rig.view().pool("a").expect("a").launches[0].id.clone();
+    let of_it: Vec<&String> = said
+        .lines
+        .iter()
+        .filter(|line| line.contains(&format!(" on {launch}")))
+        .collect();
+    assert_eq!(
+        of_it,
+        [&format!(
+            "3 units on {launch}, which is asked for, has not joined"
+        )]
+    );
+}
+
+/// A node of a pool that is not what its template promises.
+async fn boot_as(rig: &Rig, pool: &str, model: &str, gib: u64) {
+    for id in rig.cloud.alive(pool) {
+        let node = NodeId(format!("n-{id}"));
+        let known = rig.link.agents.lock().expect("lock").contains_key(&node);
+        if !known {
+            rig.join_with(pool, &id, GPUS, |view| {
+                let facts = Arc::make_mut(&mut view.facts);
+                facts.memory_bytes = Some(gib << 30);
+                for gpu in &mut facts.gpus {
+                    gpu.name = model.to_owned();
+                }
+            })
+            .await;
+        }
+    }
+}
+
+fn alarm(rig: &Rig, kind: &str) -> Option<String> {
+    let view = rig.view();
+    let found = view.alarms.iter().find(|alarm| alarm.kind == kind);
+    found.map(|alarm| alarm.message.clone())
+}
+
+#[tokio::test]
+async fn what_joins_with_another_gpu_than_asked_serves_nobody_and_is_not_asked_for_again() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.bystanders(4);
+    rig.cloud.script("a", |script| {
+        script.promises = "a10g".to_owned();
+        script.recipe = ("lt-1:1".to_owned(), "g".to_owned());
+    });
+    rig.ask_with("job", 2, GPUS, |spec| spec.gpu_model = "A10G".into())
+        .await;
+    rig.cycle().await;
+    assert_eq!((rig.cloud.asked(), rig.cloud.alive("a").len()), (1, 2));
+    boot_as(&rig, "a", "Tesla K80", 732).await;
+    rig.cycle().await;
+    let lost = rig.events("lost").await;
+    assert_eq!(lost.len(), 2, "{lost:?}");
+    assert_eq!(
+        lost[0].message,
+        "1 unit waits again: host-i-0001 has Tesla K80, the request asks for A10G"
+    );
+    assert_eq!(rig.shown("job"), "impossible");
+    let told = alarm(&rig, "template_mismatch").expect("an alarm");
+    assert!(
+        told.starts_with("host-i-0001 has Tesla K80 where p2 should have a10g; "),
+        "{told}"
+    );
+    assert_eq!(
+        rig.events("template_mismatch").await.len(),
+        1,
+        "once a pool"
+    );
+    let view = rig.view();
+    let reasons = view.request("job").expect("there").reasons.join(" ");
+    assert!(reasons.contains("should have a10g"), "{reasons}");
+    // What has no wish is served by them, and nothing goes round in a circle, after a restart neither.
+    rig.ask("any", 1, GPUS).await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("any"), "served");
+    rig.pass(Millis::minutes(20)).await;
+    rig.restart().await;
+    rig.pass(Millis::minutes(20)).await;
+    assert_eq!(rig.cloud.asked(), 1, "one launch");
+    assert!(alarm(&rig, "template_mismatch").is_some());
+    // Another version of the template: it is asked again, and is what it should be.
+    rig.cloud
+        .script("a", |script| script.recipe.0 = "lt-1:2".to_owned());
+    rig.pass(Millis::minutes(1)).await;
+    assert_eq!(rig.cloud.asked(), 2);
+    assert_eq!(alarm(&rig, "template_mismatch"), None);
+    boot_as(&rig, "a", "NVIDIA A10G", 732).await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("job"), "served");
+    assert_eq!(rig.cloud.asked(), 2);
+    assert_eq!(rig.events("lost").await.len(), 2);
+}
+
+/// A driver says more than a catalogue, and GPUs that are not there yet are no other GPUs.
+#[tokio::test]
+async fn a_node_that_has_not_told_its_gpus_or_names_them_longer_is_no_mismatch() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud
+        .script("a", |script| script.promises = "a10g".to_owned());
+    rig.ask_with("job", 1, GPUS, |spec| spec.gpu_model = "a10g".into())
+        .await;
+    rig.cycle().await;
+    let id = rig.cloud.alive("a")[0].clone();
+    let node = rig.join_with("a", &id, 0, |_| {}).await;
+    rig.pass(Millis::seconds(30)).await;
+    assert!(rig.events("lost").await.is_empty());
+    rig.agent(&node, |agent| {
+        let gpu = |index| v1::GpuFacts {
+            uuid: format!("GPU-{index}"),
+            name: "NVIDIA A10G".into(),
+            index,
+            ..v1::GpuFacts::default()
+        };
+        Arc::make_mut(&mut agent.view.facts).gpus = (0..GPUS).map(gpu).collect();
+    });
+    rig.cycle().await;
+    assert_eq!(rig.shown("job"), "served");
+    assert_eq!(alarm(&rig, "template_mismatch"), None);
+    assert_eq!(rig.cloud.asked(), 1);
+}
+
+#[tokio::test]
+async fn what_joins_with_less_memory_than_asked_is_planned_with_what_it_has() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.bystanders(4);
+    rig.ask_with("big", 1, GPUS, |spec| {
+        spec.unit.memory = Bytes(600 << 30);
+        spec.pools = vec!["a".into()];
+    })
+    .await;
+    rig.cycle().await;
+    boot_as(&rig, "a", "Tesla K80", 500).await;
+    rig.cycle().await;
+    let lost = rig.events("lost").await;
+    assert_eq!(
+        lost[0].message,
+        "1 unit waits again: host-i-0001 has 500.0 GiB of memory, the request asks for 600.0 GiB there"
+    );
+    rig.pass(Millis::minutes(20)).await;
+    assert_eq!(rig.cloud.asked(), 1, "one launch");
+    let told = alarm(&rig, "template_mismatch").expect("an alarm");
+    assert!(told.contains("500.0 GiB of memory, less than"), "{told}");
+    // A person says that it is mended.
+    rig.commands
+        .resume_pool("admin/ada", "a")
+        .await
+        .expect("resumed");
+    rig.pass(Millis::minutes(1)).await;
+    assert_eq!(rig.cloud.asked(), 2);
+    boot_as(&rig, "a", "Tesla K80", 732).await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("big"), "served");
+    assert_eq!(alarm(&rig, "template_mismatch"), None);
 }

@@ -1,9 +1,10 @@
 //! What clouds tell of nodes, by agent and by queue.
 
 use crate::rig::{GPUS, Rig, two_pools};
+use drover::control::commands::DrainWish;
 use drover::ports::clock::Clock;
 use drover::ports::notices::{CloudNotice, CloudWord};
-use drover::records::{DesiredState, DrainPolicy, OrderRecord};
+use drover::records::{DesiredState, DrainPolicy, OrderRecord, Then};
 use drover_core::model::{InstanceId, Lifecycle, Millis, NodeId, PoolId, UnixMs};
 use drover_proto::v1;
 
@@ -332,4 +333,119 @@ async fn a_capacity_block_is_drained_before_its_nodes_are_ended() {
     );
     assert_eq!(order.reason, "its capacity block ends");
     assert!(rig.cloud.asked() >= 1, "room for its work elsewhere");
+}
+
+/// Its work goes on: a node that only keeps off new work is no reason to say that something comes.
+#[tokio::test]
+async fn units_on_a_node_that_is_only_kept_from_new_work_are_ready() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let node = working(&mut rig).await;
+    rig.notice(&node, told("rebalance", None));
+    rig.cycle().await;
+    let view = rig.view();
+    let job = view.request("job").expect("there");
+    assert_eq!((job.units_ready, job.units_coming), (1, 0));
+    assert_eq!(job.shown.word(), "served");
+    let said = rig.commands.explain("job").await.expect("explained");
+    let text = format!("{} {}", said.summary, said.lines.join(" "));
+    for words in [
+        "1 unit is on host-i-1, which takes no new work: rebalance recommendation",
+        "1 unit on host-i-1, which is ready and takes no new work",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    assert!(!text.contains("taken back"), "{text}");
+    // It is drained all the same once somebody says so.
+    let wish = DrainWish {
+        node: node.0.clone(),
+        policy: DrainPolicy::Wait,
+        deadline: None,
+        grace: None,
+        reason: "new disk".to_owned(),
+        then: Then::Cordoned,
+    };
+    rig.commands
+        .drain("admin/ada", &wish)
+        .await
+        .expect("drained");
+    rig.cycle().await;
+    let view = rig.view();
+    let job = view.request("job").expect("there");
+    assert_eq!((job.units_ready, job.units_unavailable), (0, 1));
+}
+
+#[tokio::test]
+async fn units_whose_work_has_not_begun_when_their_node_is_cordoned_go_elsewhere() {
+    let mut rig = Rig::new(&two_pools()).await;
+    let node = working(&mut rig).await;
+    rig.ask("other", 1, GPUS).await;
+    rig.cycle().await;
+    rig.boot_all().await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("other"), "served");
+    let mut all = rig.cloud.alive("a").into_iter();
+    let idle = all.find(|id| id != "i-1").expect("a second one");
+    let idle = NodeId(format!("n-{idle}"));
+    assert_ne!(idle, node);
+    let asked = rig.cloud.asked();
+    for node in [&node, &idle] {
+        rig.notice(node, told("rebalance", None));
+    }
+    rig.once_only().await;
+    assert_eq!(rig.cloud.asked(), asked + 1, "one of the two runs");
+    let lost = rig.events("lost").await;
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert_eq!(lost[0].subject, "other");
+    assert!(
+        lost[0].message.contains("takes no new work: rebalance"),
+        "{}",
+        lost[0].message
+    );
+    assert_eq!(rig.shown("job"), "served");
+    rig.boot_all().await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("other"), "served", "elsewhere");
+}
+
+/// A driver's name that no offering has, and a replacement that cannot take the work: asked once for a notice, told.
+#[tokio::test]
+async fn room_is_made_for_what_the_work_asks_and_asked_for_once() {
+    let text = with("[pool.notices]\nrebalance = \"replace\"\n");
+    let mut rig = Rig::new(&text).await;
+    rig.bystanders(4);
+    // The catalogue says one model, the driver another; the request asks for none.
+    rig.cloud
+        .script("a", |script| script.promises = "a10g".to_owned());
+    let node = working(&mut rig).await;
+    rig.notice(&node, told("rebalance", None));
+    rig.cycle().await;
+    assert_eq!(rig.cloud.asked(), 1);
+    let view = rig.view();
+    let (input, _) = view.plan.as_deref().expect("a plan");
+    let room = input
+        .classes
+        .iter()
+        .find(|class| !class.labels.is_empty() && class.count > 0)
+        .expect("a room");
+    assert_eq!(room.constraints.gpu_model, "");
+    assert_eq!(room.constraints.pools, [PoolId::from("a")].into());
+    rig.boot_all().await;
+    rig.pass(Millis::minutes(15)).await;
+    assert_eq!(rig.cloud.asked(), 1, "it fits, and is kept for it");
+    assert_eq!(rig.cloud.alive("a").len(), 2);
+    // Somebody else comes and takes that room.
+    rig.ask_with("guest", 1, GPUS, |spec| {
+        spec.pools = vec![PoolId::from("a")];
+        spec.priority = 9;
+    })
+    .await;
+    rig.pass(Millis::minutes(5)).await;
+    assert_eq!(rig.shown("guest"), "served");
+    assert_eq!(rig.cloud.asked(), 1, "one replacement for a notice");
+    let told = rig.events("warning").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].message.contains("no other node"), "{told:?}");
+    rig.restart().await;
+    rig.pass(Millis::minutes(5)).await;
+    assert_eq!(rig.cloud.asked(), 1, "after a restart too");
 }

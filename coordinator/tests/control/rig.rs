@@ -161,6 +161,8 @@ pub struct Script {
     pub sized: bool,
     /// What it reports by itself.
     pub failures: Vec<ProviderFailure>,
+    /// GPU model that its offering promises; empty: k80.
+    pub promises: String,
 }
 
 /// The cloud.
@@ -362,7 +364,10 @@ impl Actuator for CloudPort {
                         extended: BTreeMap::new(),
                     }),
                     // As a catalogue names it; the host's driver says "Tesla K80".
-                    gpu_model: "k80".to_owned(),
+                    gpu_model: match script.promises.as_str() {
+                        "" => "k80".to_owned(),
+                        model => model.to_owned(),
+                    },
                     boot: Millis::seconds(60),
                     available: None,
                     reservations: Vec::new(),

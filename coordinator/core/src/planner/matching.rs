@@ -134,6 +134,12 @@ pub(super) fn ports_conflict(one: &HostPort, other: &HostPort) -> bool {
         && (one.address == other.address || all(one) || all(other))
 }
 
+/// Does a GPU's name, as a driver or an offering says it, mean the model that is asked for? "NVIDIA A10G" is "a10g".
+#[must_use]
+pub fn is_model(name: &str, wanted: &str) -> bool {
+    normal_model(name).contains(&normal_model(wanted))
+}
+
 /// A GPU model's name without case, dashes, underscores and blanks.
 pub(super) fn normal_model(name: &str) -> String {
     name.chars()
@@ -304,11 +310,7 @@ mod tests {
             ("Tesla K80", "titan-x", false),
             ("", "k80", false),
         ] {
-            assert_eq!(
-                normal_model(name).contains(&normal_model(wanted)),
-                same,
-                "{name} {wanted}"
-            );
+            assert_eq!(is_model(name, wanted), same, "{name} {wanted}");
         }
     }
 }

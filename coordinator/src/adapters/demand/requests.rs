@@ -4,12 +4,9 @@
 
 use crate::ports::demand::{DemandError, DemandReading, DemandSource, Members, REQUESTS};
 use crate::ports::store::Store;
-use crate::records::{AssignmentTarget, REQUEST_LABEL, RequestRecord, RequestState, keys};
+use crate::records::{AssignmentTarget, RequestRecord, RequestState, keys, wants};
 use async_trait::async_trait;
-use drover_core::model::{
-    Class, Constraints, Gang, Millis, Operator, Requirement, Selector, Source, Spread, UnixMs,
-};
-use std::collections::BTreeMap;
+use drover_core::model::{Class, Gang, Millis, Source, UnixMs};
 use std::sync::Arc;
 
 /// The source.
@@ -79,7 +76,7 @@ fn class(request: &RequestRecord, gang_hold: Millis) -> Option<Class> {
         return None;
     }
     Some(Class {
-        labels: own_label(request),
+        labels: wants::label(request),
         namespace: String::new(),
         team: spec.team.clone(),
         run_time: spec.duration,
@@ -89,7 +86,7 @@ fn class(request: &RequestRecord, gang_hold: Millis) -> Option<Class> {
         unit: spec.whole_unit(),
         whole_node: spec.whole_nodes,
         count,
-        constraints: constraints(request),
+        constraints: wants::constraints(request),
         gang: spec.gang_min.map(|min| Gang {
             min,
             assigned,
@@ -102,49 +99,11 @@ fn class(request: &RequestRecord, gang_hold: Millis) -> Option<Class> {
     })
 }
 
-fn own_label(request: &RequestRecord) -> BTreeMap<String, String> {
-    [(REQUEST_LABEL.to_owned(), request.name.0.clone())].into()
-}
-
-fn constraints(request: &RequestRecord) -> Constraints {
-    let spec = &request.spec;
-    let equal = spec.labels.iter().map(|(key, value)| Requirement {
-        op: Operator::In,
-        key: key.clone(),
-        any_of: [value.clone()].into(),
-    });
-    // Its own units and nobody else's are counted.
-    let own = Selector {
-        requirements: vec![Requirement {
-            op: Operator::In,
-            key: REQUEST_LABEL.to_owned(),
-            any_of: [request.name.0.clone()].into(),
-        }],
-        ..Selector::default()
-    };
-    let spread = spec.spread.iter().map(|wish| Spread {
-        topology: wish.topology.clone(),
-        select: own.clone(),
-        max_skew: wish.max_skew,
-        min_domains: 0,
-        hard: wish.hard,
-    });
-    Constraints {
-        gpu_model: spec.gpu_model.clone(),
-        pools: spec.pools.iter().cloned().collect(),
-        requirements: equal.chain(spec.rules.iter().cloned()).collect(),
-        preferred: spec.preferred.clone(),
-        tolerations: spec.tolerations.clone(),
-        spread: spread.collect(),
-        ..Constraints::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::records::{AssignmentRecord, RequestSpec, SpreadWish};
-    use drover_core::model::{LaunchId, NodeId, RequestName, Resources};
+    use drover_core::model::{LaunchId, NodeId, Operator, RequestName, Requirement, Resources};
 
     fn request(state: RequestState, on_node: u32, on_launch: u32) -> RequestRecord {
         let unit = Resources {

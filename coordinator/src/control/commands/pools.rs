@@ -87,7 +87,9 @@ impl Commands {
         guarded!({
             let id = self.pool_id(pool)?;
             let (mut record, held) = self.settings(&id).await?;
-            if record.paused.is_none() && record.misses == 0 && record.failed.is_none() {
+            let unlike = !record.unlike.is_empty();
+            let stopped = record.misses > 0 || record.failed.is_some();
+            if record.paused.is_none() && !stopped && !unlike {
                 let view = self.view();
                 let stopped = view.pool(pool).and_then(|found| found.stopped.first());
                 let told = stopped.map_or_else(
@@ -103,6 +105,7 @@ impl Commands {
             record.paused = None;
             record.misses = 0;
             record.failed = None;
+            record.unlike.clear();
             (record.missed_with, record.failed_with) = (None, None);
             let mut change = Change::new();
             change

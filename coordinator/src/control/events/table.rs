@@ -161,6 +161,9 @@ impl Happening {
             Self::Failover { pool: id, .. } => (Subject::Pool(id), "failover", Info),
             Self::Buried { pool: id, .. } => (Subject::Pool(id), "buried", Info),
             Self::Silent { pool: id, .. } => (Subject::Pool(id), "silent_and_empty", Alarm),
+            Self::TemplateMismatch { pool: id, .. } => {
+                (Subject::Pool(id), "template_mismatch", Alarm)
+            }
             Self::Adopted { pool: id, .. } => (Subject::Pool(id), "adopted", Info),
             Self::PoolStopped { pool: id, .. } => (Subject::Pool(id), "pool_stopped", Alarm),
             Self::PoolClear { pool: id, .. } => (Subject::Pool(id), "pool_clear", Info),

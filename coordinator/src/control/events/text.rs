@@ -184,7 +184,9 @@ impl Happening {
             Self::Buried { instance, .. } => format!(
                 "{instance} did not run any more: taken out of its group, which does not replace it"
             ),
-            Self::Silent { message, .. } => message.clone(),
+            Self::TemplateMismatch { message, .. } | Self::Silent { message, .. } => {
+                message.clone()
+            }
             Self::Adopted { instance, .. } => {
                 format!("{instance} was not launched by this store: adopted")
             }

@@ -8,11 +8,12 @@ use crate::control::events::Happening;
 use crate::control::input::hosts_off;
 use crate::control::launches::{Answer, order, young};
 use crate::control::parts::is_same_capacity;
+use crate::control::replace::rooms;
 use crate::control::requests::assigned;
 use crate::control::tx::Tx;
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState, RequestRecord};
 use drover_core::model::{
-    Action, InstanceId, LaunchId, Mode, OfferingId, PlanInput, Planned, PoolId, Reason,
+    Action, InstanceId, LaunchId, Mode, NodeId, OfferingId, PlanInput, Planned, PoolId, Reason,
     RequestName, Run, Source, Stop, Target,
 };
 use drover_core::planner::render;
@@ -32,6 +33,8 @@ struct Wish<'p> {
     reason: &'p Reason,
     /// Runs on the nodes of this ask: (request, n-th node of it, units).
     runs: Vec<(RequestName, u32, u32)>,
+    /// Nodes whose work is to have room there.
+    rooms: BTreeSet<NodeId>,
 }
 
 impl Control {
@@ -43,6 +46,7 @@ impl Control {
         planned: &Planned,
     ) -> Result<(), CycleError> {
         let mut asked: Vec<LaunchId> = Vec::new();
+        let answered = self.had_their_room(round, input, planned).await?;
         for (index, action) in planned.plan.actions.iter().enumerate() {
             let Action::Launch {
                 pool,
@@ -54,7 +58,8 @@ impl Control {
             else {
                 continue;
             };
-            if !self.may_grow(round, pool) {
+            let had = u32::try_from(index).is_ok_and(|index| answered.contains(&index));
+            if had || !self.may_grow(round, pool) {
                 continue;
             }
             if *for_demand > 0 {
@@ -76,6 +81,7 @@ impl Control {
                     count: MOST.min(count - first),
                     reason,
                     runs: within(input, &runs, first, MOST),
+                    rooms: rooms(input, runs.iter().copied()),
                 };
                 asked.extend(self.intend(round, input, &wish).await?);
             }
@@ -195,6 +201,7 @@ impl Control {
             format!("{count} of {}: {reason}", wish.offering),
         );
         tx.put_launch(&round.ledger, &id, launch);
+        self.note_rooms(round, &mut tx, &wish.rooms, &id);
         let mut touched: BTreeMap<&RequestName, RequestRecord> = BTreeMap::new();
         for (name, place, units) in &wish.runs {
             let Some(held) = round.ledger.requests.get(name) else {

@@ -118,6 +118,7 @@ pub(super) fn why(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::Room;
     use drover_core::model::PoolId;
 
     const NOW: UnixMs = UnixMs(1_800_000_000_000);
@@ -134,6 +135,7 @@ mod tests {
             by: "agent".to_owned(),
             message: String::new(),
             drain: None,
+            room: Room::None,
         }
     }
 

@@ -4,9 +4,9 @@ use super::coming;
 use crate::config::{PoolConfig, PoolSource};
 use crate::control::cycle::{Control, Round};
 use crate::control::fleet::marks;
-use crate::control::launches::open_places;
+use crate::control::launches::{as_found, open_places};
 use crate::ports::actuate::{InstanceState, PoolReading};
-use crate::records::LaunchRecord;
+use crate::records::{LaunchRecord, PoolRecord};
 use drover_core::model::{
     Anticipate, InstanceId, Lifecycle, Millis, Offering, PoolInput, PoolKind, Steering, UnixMs,
 };
@@ -44,7 +44,7 @@ impl Control {
             labels: marks::labels(pool, reading.map(AsRef::as_ref)),
             taints: marks::taints(pool, reading.map(AsRef::as_ref)),
             offerings: reading
-                .map(|reading| offerings(round, pool, reading, boot))
+                .map(|reading| offerings(round, pool, &settings, reading, boot))
                 .unwrap_or_default(),
             steering: reading.map_or(Steering::Group, |reading| reading.steering),
             removable: reading.is_some_and(|reading| reading.removable),
@@ -64,11 +64,13 @@ fn median(boots: &[u64]) -> Option<Millis> {
 fn offerings(
     round: &Round,
     pool: &PoolConfig,
+    settings: &PoolRecord,
     reading: &PoolReading,
     boot: Option<Millis>,
 ) -> Vec<Offering> {
     let mut offerings = reading.offerings.clone();
     for offering in &mut offerings {
+        as_found(settings, offering);
         if let Some(price) = pool.prices.get(&offering.instance_type) {
             offering.price = *price;
         }

@@ -1,12 +1,16 @@
 //! Nodes that join: matched with their launch, and what waits for them moved to them.
 
+use super::likeness::{self, Misfit};
 use super::ties::came_since;
 use super::{joined_count, life, open_places};
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
+use crate::control::failures::way_on_unlike;
+use crate::control::fleet::FleetNode;
+use crate::control::replace::note_joined;
 use crate::control::tx::Tx;
 use crate::ports::actuate::Way;
-use crate::records::{AssignmentTarget, LaunchRecord, LaunchState, NodeRecord, RequestRecord};
+use crate::records::{AssignmentTarget, LaunchRecord, LaunchState, NodeRecord, PoolRecord};
 use drover_core::model::{InstanceId, NodeId, PoolId};
 use drover_core::rules::launch::{Event, Stage, step};
 
@@ -43,12 +47,19 @@ impl Control {
             })
             .collect();
         for join in joins {
-            let is_ready = round.node(&join.node).is_some_and(|node| node.is_ready());
+            let Some(node) = round.node(&join.node).cloned() else {
+                continue;
+            };
+            let is_ready = node.is_ready();
+            let first_ready = is_ready && join.record.ready_at.is_none();
+            let mut misfits = Vec::new();
+            let mut settings = join.pool.as_ref().map(|pool| round.ledger.pool(pool).0);
             let mut tx = Tx::new();
             let mut record = join.record.clone();
             let launch = (record.launch.is_none())
                 .then(|| find_launch(round, join.pool.as_ref(), join.instance.as_ref()))
                 .flatten();
+            let asked = launch.as_ref().map(|launch| launch.offering.clone());
             let late = launch
                 .as_ref()
                 .is_some_and(|launch| launch.state == LaunchState::Missed);
@@ -58,19 +69,40 @@ impl Control {
                 match spare {
                     // Given up, and here all the same: what waits for its replacement need not wait.
                     Some((other, place)) => {
-                        move_assignments(round, &mut tx, &other, place, &join.node);
+                        misfits = take_over(round, &mut tx, &launch_place(&other, place), &node);
                     }
-                    None => move_assignments(round, &mut tx, &launch, place, &join.node),
+                    None => {
+                        misfits = take_over(round, &mut tx, &launch_place(&launch, place), &node);
+                    }
                 }
                 let (after, _) = step(life(&launch), Event::Joined, round.now);
                 launch.joined.push((instance, join.node.clone()));
+                note_joined(round, &mut tx, &launch.id, &join.node);
                 record.launch = Some(launch.id.clone());
-                self.learn_boot(round, &mut tx, &launch);
+                if let Some(settings) = &mut settings {
+                    learn_boot(round, &mut tx, &launch, settings);
+                }
                 let id = launch.id.clone();
                 if after.stage == Stage::Done {
                     tx.delete_launch(&round.ledger, &id);
                 } else {
                     tx.put_launch(&round.ledger, &id, launch);
+                }
+            }
+            if first_ready && record.launch == join.record.launch {
+                // What came with its launch was looked at while its GPUs may not have been there.
+                let here = AssignmentTarget::Node(join.node.clone());
+                misfits = take_over(round, &mut tx, &here, &node);
+            }
+            if let (Some(pool), Some(mut settings)) = (&join.pool, settings) {
+                let before = round.ledger.pool(pool).0;
+                if (first_ready || !misfits.is_empty())
+                    && likeness::learn(round, &mut settings, pool, &node, asked.as_ref(), &misfits)
+                {
+                    tx.event(mismatch(round, pool, &settings));
+                }
+                if settings != before {
+                    tx.put_pool(&round.ledger, pool, settings);
                 }
             }
             if join.instance.is_some() {
@@ -103,22 +135,30 @@ impl Control {
         }
         Ok(())
     }
+}
 
-    /// A success clears the misses of a pool, and teaches how long a boot takes.
-    fn learn_boot(&self, round: &Round, tx: &mut Tx, launch: &LaunchRecord) {
-        let (mut settings, _) = round.ledger.pool(&launch.pool);
-        if settings.misses > 0 {
-            tx.event(Happening::PoolClear {
-                pool: launch.pool.clone(),
-                why: "a node of it joined".to_owned(),
-            });
-        }
-        settings.misses = 0;
-        settings.missed_with = None;
-        settings.boots_ms.push(round.now.since(launch.asked).0);
-        let extra = settings.boots_ms.len().saturating_sub(20);
-        settings.boots_ms.drain(..extra);
-        tx.put_pool(&round.ledger, &launch.pool, settings);
+/// A success clears the misses of a pool, and teaches how long a boot takes.
+fn learn_boot(round: &Round, tx: &mut Tx, launch: &LaunchRecord, settings: &mut PoolRecord) {
+    if settings.misses > 0 {
+        tx.event(Happening::PoolClear {
+            pool: launch.pool.clone(),
+            why: "a node of it joined".to_owned(),
+        });
+    }
+    settings.misses = 0;
+    settings.missed_with = None;
+    settings.boots_ms.push(round.now.since(launch.asked).0);
+    let extra = settings.boots_ms.len().saturating_sub(20);
+    settings.boots_ms.drain(..extra);
+}
+
+fn mismatch(round: &Round, pool: &PoolId, settings: &PoolRecord) -> Happening {
+    let reading = round.readings.get(pool);
+    let offerings = reading.map_or(&[][..], |reading| reading.offerings.as_slice());
+    let told = likeness::told(settings, offerings).unwrap_or_default();
+    Happening::TemplateMismatch {
+        pool: pool.clone(),
+        message: format!("{told}; {}", way_on_unlike(pool)),
     }
 }
 
@@ -171,28 +211,40 @@ fn last_awaited(round: &Round, late: &LaunchRecord) -> Option<(LaunchRecord, u32
         .max_by_key(|(launch, place)| (launch.asked, launch.id.clone(), *place))
 }
 
-/// What requests hold on the n-th node of a launch they now hold on this node.
-fn move_assignments(round: &Round, tx: &mut Tx, launch: &LaunchRecord, place: u32, node: &NodeId) {
-    let from = AssignmentTarget::Launch(launch.id.clone(), place);
-    let touched: Vec<RequestRecord> = round
-        .ledger
-        .requests
-        .values()
-        .filter(|held| {
-            held.value
-                .assignments
-                .iter()
-                .any(|assignment| assignment.target == from)
-        })
-        .map(|held| held.value.clone())
-        .collect();
-    for mut request in touched {
-        for assignment in &mut request.assignments {
-            if assignment.target == from {
-                assignment.target = AssignmentTarget::Node(node.clone());
+fn launch_place(launch: &LaunchRecord, place: u32) -> AssignmentTarget {
+    AssignmentTarget::Launch(launch.id.clone(), place)
+}
+
+/// What requests hold in a place they now hold on this node, unless it cannot serve them: then they wait again.
+fn take_over(round: &Round, tx: &mut Tx, from: &AssignmentTarget, node: &FleetNode) -> Vec<Misfit> {
+    let mut misfits = Vec::new();
+    for (name, held) in &round.ledger.requests {
+        let mut request = held.value.clone();
+        let spec = request.spec.clone();
+        let (mut lost, mut why) = (0_u32, None);
+        request.assignments.retain_mut(|found| {
+            if found.target != *from {
+                return true;
             }
+            found.target = AssignmentTarget::Node(node.id.clone());
+            let Some(misfit) = likeness::misfit(node, &spec, found) else {
+                return true;
+            };
+            lost = lost.saturating_add(found.units);
+            why = Some(misfit.why.clone());
+            misfits.push(misfit);
+            false
+        });
+        if let Some(why) = why {
+            tx.event(Happening::RequestLost {
+                request: name.clone(),
+                units: lost,
+                why,
+            });
         }
-        let name = request.name.clone();
-        tx.put_request(&round.ledger, &name, request);
+        if request != held.value {
+            tx.put_request(&round.ledger, name, request);
+        }
     }
+    misfits
 }

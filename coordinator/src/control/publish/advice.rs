@@ -8,6 +8,7 @@ use crate::config::{Origin, PoolConfig, PoolSource};
 use crate::control::cycle::{Control, Round};
 use crate::control::events::mode_word;
 use crate::control::failures::way_on;
+use crate::control::launches::told_unlike;
 use crate::ports::actuate::{ActuateError, NO_CREDENTIALS, PoolReading};
 use drover_core::model::{
     Action, FailureKind, Mode, Planned, PoolId, PoolKind, Reason, Source, Stop,
@@ -31,6 +32,13 @@ impl Control {
                     mode_word(*mode)
                 ),
             },
+            Reason::PoolDiffers { pool, what } if what.starts_with("no GPU") => {
+                let text = render(reason, round.now);
+                let (settings, _) = round.ledger.pool(pool);
+                let offered = round.readings.get(pool).map(|reading| &reading.offerings);
+                let found = offered.and_then(|offered| told_unlike(&settings, offered));
+                found.map_or_else(|| text.clone(), |found| format!("{text} ({found})"))
+            }
             Reason::UnknownType { pool, .. } => {
                 let text = render(reason, round.now);
                 let fix = self.config.pool(pool).map(known_type);

@@ -1,7 +1,7 @@
 //! Trouble that a person should know, with since when.
 
 use super::advice::{unknown_type, unreadable};
-use super::pools::tell_missed;
+use super::pools::{tell_missed, unlike};
 use super::strays::ORPHANED;
 use crate::control::cycle::{Control, Round};
 use crate::control::events::Happening;
@@ -75,6 +75,9 @@ impl Control {
             let missed = self.missed(round, &pool.name);
             if !missed.is_empty() {
                 found.push(("never_joined", pool.name.0.clone(), tell_missed(&missed)));
+            }
+            if let Some(text) = unlike(round, &pool.name) {
+                found.push(("template_mismatch", pool.name.0.clone(), text));
             }
             if let Some(text) = self.silent(round, &pool.name).told() {
                 let known = ("silent_and_empty", pool.name.0.clone());

@@ -7,8 +7,10 @@ use super::rendered;
 use crate::config::{PoolConfig, youngest_reaped};
 use crate::control::cycle::{Control, Round};
 use crate::control::events::time;
+use crate::control::failures::way_on_unlike;
 use crate::control::fleet::FleetNode;
 use crate::control::input::coming;
+use crate::control::launches::{as_found, told_unlike};
 use crate::control::view::PoolView;
 use crate::ports::actuate::{InstanceState, PoolReading};
 use crate::records::{FreezeRecord, LaunchState, PoolRecord};
@@ -97,6 +99,7 @@ impl Control {
         if !missed.is_empty() {
             reasons.insert(0, tell_missed(&missed));
         }
+        reasons.extend(unlike(round, &pool.name));
         reasons.extend(self.silent(round, &pool.name).told());
         reasons.extend(late_boots(pool, &settings, reading.map(AsRef::as_ref)));
         reasons.extend(reading.and_then(|reading| tell_dead(reading)));
@@ -155,10 +158,9 @@ impl Control {
                         .iter()
                         .map(|offering| {
                             let memory = round.ledger.memory.get(&offering.id);
-                            (
-                                offering.clone(),
-                                memory.map(|held| held.value.entry.clone()),
-                            )
+                            let mut found = offering.clone();
+                            as_found(&settings, &mut found);
+                            (found, memory.map(|held| held.value.entry.clone()))
                         })
                         .collect()
                 })
@@ -254,6 +256,13 @@ pub(super) fn tell_missed(missed: &[Missed]) -> String {
         cents / 100,
         cents % 100
     )
+}
+
+/// What of the pool's nodes is not what its template promises, and how long that counts.
+pub(super) fn unlike(round: &Round, pool: &PoolId) -> Option<String> {
+    let (settings, _) = round.ledger.pool(pool);
+    let told = told_unlike(&settings, &round.readings.get(pool)?.offerings)?;
+    Some(format!("{told}; {}", way_on_unlike(pool)))
 }
 
 /// "1 member does not run any more and is still counted".

@@ -175,7 +175,7 @@ fn cause_first(reasons: &[Reason]) -> Vec<Reason> {
     all
 }
 
-/// "4 units run on host-7, which takes no new work: rebalance recommendation, counts until 12:30".
+/// "4 units are on host-7, which takes no new work: rebalance recommendation, counts until 12:30".
 fn kept(assignments: &[AssignmentView]) -> impl Iterator<Item = String> + '_ {
     let kept = assignments.iter().filter(|found| !found.kept.is_empty());
     kept.map(|found| {
