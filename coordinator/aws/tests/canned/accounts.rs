@@ -184,7 +184,7 @@ async fn a_region_that_does_not_exist_is_named() {
         .await
         .expect_err("is not enabled");
     assert!(
-        closed.is_credentials() && closed.to_string().contains("not enabled"),
+        closed.is_credentials() && closed.to_string().contains("has it enabled"),
         "{closed}"
     );
 }
