@@ -305,6 +305,46 @@ fn sc_75_two_selector_sets_are_one_ask_of_one_pool() {
     field.nobody_was_hurt();
 }
 
+#[test]
+fn sc_57_what_comes_is_counted_once() {
+    let mut field = Field::start(&[pool(EAST, "once")], Scenario::default());
+    field.ask_for("three", 3);
+    assert_eq!(field.asked("once", 1), [3]);
+    field.boot("once", EAST, 1);
+    field.readings(3);
+    assert_eq!(field.asked_of("once"), [3], "one joined, two come");
+    field.ask_for("fourth", 1);
+    assert_eq!(field.asked("once", 2), [3, 1]);
+    field.readings(3);
+    assert_eq!(field.asked_of("once"), [3, 1]);
+    assert_eq!(field.ledger().launched(EAST, "once"), 4);
+    field.nobody_was_hurt();
+}
+
+#[test]
+fn sc_76_growth_is_exact_and_the_spare_stands_beside_it() {
+    let mut spare = pool(EAST, "spare");
+    spare.more = "spare = 2\nlabels = { team = \"vision\" }";
+    spare.mode = "observe";
+    let mut other = pool(WEST, "other");
+    other.more = "labels = { team = \"speech\" }";
+    let mut field = Field::start(&[spare, other], Scenario::default());
+    field.ask_where("seen", 1, &["-l", "team=vision"]);
+    field.ask_where("heard", 1, &["-l", "team=speech"]);
+    field.coordinator.ask(&["pools", "mode", "spare", "full"]);
+    assert_eq!(field.asked("other", 1), [1], "the spare is another pool's");
+    assert_eq!(field.asked("spare", 1), [3], "1 for demand, 2 as spare");
+    field.explained("spare", "2 as spare");
+    field.boot("spare", EAST, 3);
+    field.boot("other", WEST, 1);
+    field.served("seen");
+    field.served("heard");
+    field.readings(4);
+    assert_eq!(field.asked_of("spare"), [3]);
+    assert_eq!(field.asked_of("other"), [1]);
+    field.nobody_was_hurt();
+}
+
 /// A group over two zones: what only one of them may serve waits for that one, and closes no other.
 #[test]
 fn sc_98_the_zone_that_was_asked_for() {
