@@ -56,7 +56,8 @@ impl Commands {
             let waits = request.units_missing > 0;
             let pools = view.pools.iter().filter(|pool| {
                 let name = pool.name.as_str();
-                waits && acts.iter().any(|act| act.pool == name)
+                let mut of_it = acts.iter().filter(|act| act.pool == name);
+                of_it.any(|act| waits || act.failed)
             });
             let told = pools.flat_map(|pool| asked::remembered(pool, view.at));
             said.lines.extend(told);

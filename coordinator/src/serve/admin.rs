@@ -2,6 +2,7 @@
 //! served by [`super::run`] behind the gate of `serve/auth`, which has checked the role of every call.
 //! **Invariant:** decides nothing; everything that changes something is audited under the caller's name.
 
+mod calls;
 mod desk;
 mod events;
 mod groups;
@@ -9,7 +10,6 @@ mod nodes;
 mod pools;
 mod refusal;
 mod requests;
-mod service;
 mod shown;
 mod why;
 

@@ -59,7 +59,7 @@ fn an_agent_tells_its_secret_to_no_other_coordinator() {
     host.configure(&wrong.address(), &token, "");
     host.start();
     host.logged("no session with the coordinator", SOON);
-    host.logged("certificate", SOON);
+    host.logged("check ca_sha256", SOON);
     assert!(
         wrong
             .node("a")

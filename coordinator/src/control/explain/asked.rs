@@ -24,6 +24,9 @@ const ASKING: [&str; 8] = [
     "withdrawn",
 ];
 
+/// Of these, what brought less than was asked for.
+const FAILING: [&str; 4] = ["launch_failed", "launch_missed", "launch_lost", "withdrawn"];
+
 /// The newest acts of asking each pool and what came of them, in the order in which they happened. What failed at once in
 /// several offerings of a pool for one reason is one line.
 pub(super) fn acts<'e>(events: impl Iterator<Item = &'e Arc<EventRecord>>) -> Vec<Act<'e>> {
@@ -48,6 +51,7 @@ pub(super) fn acts<'e>(events: impl Iterator<Item = &'e Arc<EventRecord>>) -> Ve
                 pool: &event.subject,
                 what: what.to_owned(),
                 why,
+                failed: FAILING.contains(&event.what.as_str()),
             }),
         }
     }
@@ -73,6 +77,8 @@ pub(super) struct Act<'e> {
     what: String,
     /// Why it failed; empty: it did not.
     why: &'e str,
+    /// It brought less than was asked for.
+    pub(super) failed: bool,
 }
 
 impl Act<'_> {
@@ -83,6 +89,7 @@ impl Act<'_> {
             pool,
             what,
             why,
+            ..
         } = self;
         match *why {
             "" => format!("{} {pool}: {what}", time(*at)),
@@ -111,6 +118,17 @@ pub(super) fn its_own<'e>(
             known.insert(launch, true);
         }
     }
+    // What names no launch (a scaling activity, a withdrawal) is about what the pool was asked for last.
+    let mut last: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut about_it: BTreeSet<u64> = BTreeSet::new();
+    for event in events {
+        let own = event.launch.as_ref().and_then(|launch| known.get(launch));
+        if event.what == "launch_asked" {
+            last.insert(&event.subject, own.copied().unwrap_or(false));
+        } else if event.launch.is_none() && last.get(event.subject.as_str()) == Some(&true) {
+            about_it.insert(event.seq);
+        }
+    }
     let pools = view.pools.iter();
     let pools = pools.filter(|pool| concerns(view, request, pool));
     let pools: BTreeSet<PoolId> = pools.map(|pool| pool.name.clone()).collect();
@@ -123,8 +141,9 @@ pub(super) fn its_own<'e>(
         // There may have been another of that name.
         event.at >= record.submitted
             && own.unwrap_or_else(|| {
-                until.is_none_or(|until| event.at <= until)
-                    && pools.iter().any(|pool| pool.as_str() == event.subject)
+                let waited = until.is_none_or(|until| event.at <= until);
+                let of_a_pool = || pools.iter().any(|pool| pool.as_str() == event.subject);
+                about_it.contains(&event.seq) || (waited && of_a_pool())
             })
     }
 }
