@@ -126,6 +126,24 @@ fn a_text_never_seen_before_is_kept_verbatim_and_stops_nothing() {
     field.served("job");
 }
 
+/// From now on AWS answers this call in the east so.
+fn refuse(field: &Field, call: &str, status: u16, code: &str, message: &str) {
+    let fault = Fault {
+        region: Some(EAST.into()),
+        action: Some(call.into()),
+        effect: Effect::Error {
+            status,
+            code: code.into(),
+            message: message.into(),
+        },
+        ..Fault::default()
+    };
+    field.set(Scenario {
+        faults: vec![fault],
+        ..Scenario::default()
+    });
+}
+
 /// Credentials that expire between a reading and an ask say nothing about the pool.
 #[test]
 fn an_ask_that_meets_expired_credentials_stops_no_pool() {
@@ -133,20 +151,13 @@ fn an_ask_that_meets_expired_credentials_stops_no_pool() {
     east.price = "0.5";
     let mut field = Field::start(&[east, pool(WEST, "stale-w")], Scenario::default());
     field.explained("stale-e", "not claimed yet");
-    let expired = Fault {
-        region: Some(EAST.into()),
-        action: Some("LaunchInstances".into()),
-        effect: Effect::Error {
-            status: 403,
-            code: "ExpiredToken".into(),
-            message: "The security token included in the request is expired".into(),
-        },
-        ..Fault::default()
-    };
-    field.set(Scenario {
-        faults: vec![expired],
-        ..Scenario::default()
-    });
+    refuse(
+        &field,
+        "LaunchInstances",
+        403,
+        "ExpiredToken",
+        "The security token included in the request is expired",
+    );
     field.ask_for("job", 1);
     field.boot("stale-w", WEST, 1);
     field.served("job");
@@ -204,20 +215,13 @@ fn sc_35_throttled_reading_teaches_nothing_about_capacity() {
     east.price = "0.5";
     let mut field = Field::start(&[east, pool(WEST, "slow-w")], Scenario::default());
     field.explained("slow-e", "not claimed yet");
-    let throttled = Fault {
-        region: Some(EAST.into()),
-        action: Some("DescribeAutoScalingGroups".into()),
-        effect: Effect::Error {
-            status: 503,
-            code: "RequestLimitExceeded".into(),
-            message: "Request limit exceeded.".into(),
-        },
-        ..Fault::default()
-    };
-    field.set(Scenario {
-        faults: vec![throttled],
-        ..Scenario::default()
-    });
+    refuse(
+        &field,
+        "DescribeAutoScalingGroups",
+        503,
+        "RequestLimitExceeded",
+        "Request limit exceeded.",
+    );
     field.explained("slow-e", "Request limit exceeded");
     field.ask_for("job", 1);
     field.boot("slow-w", WEST, 1);
