@@ -1,5 +1,9 @@
 //! A whole port on loopback for tests: store in memory, real TLS, real clients, a clock of its own.
 
+mod session;
+
+pub(crate) use session::{Session, hello};
+
 use super::{Admission, Agents, Intervals, KnownPool, Parts};
 use crate::adapters::ca::Ca;
 use crate::adapters::clock::{ManualClock, SystemClock};
@@ -20,7 +24,6 @@ use drover_core::rules::access::Role;
 use drover_proto::v1::admin_service_client::AdminServiceClient;
 use drover_proto::v1::agent_message::Body;
 use drover_proto::v1::agent_service_client::AgentServiceClient;
-use drover_proto::v1::coordinator_message::Body as Out;
 use drover_proto::{limits, v1};
 use hyper_util::rt::TokioIo;
 use rcgen::{CertificateParams, KeyPair};
@@ -34,8 +37,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Status, Streaming};
 
 /// Longest wait for anything.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -344,68 +347,5 @@ impl Rig {
 
     pub(crate) fn node_id(identity: &Identity) -> NodeId {
         NodeId::from(identity.id.as_str())
-    }
-}
-
-/// An agent's end of a session.
-pub(crate) struct Session {
-    out: mpsc::Sender<v1::AgentMessage>,
-    pub(crate) seq: u64,
-    stream: Result<Streaming<v1::CoordinatorMessage>, Status>,
-}
-
-pub(crate) fn hello(highest_epoch: u64) -> v1::Hello {
-    v1::Hello {
-        protocol: limits::PROTOCOL,
-        facts: Some(facts("titan-01")),
-        highest_epoch,
-        ..v1::Hello::default()
-    }
-}
-
-impl Session {
-    pub(crate) async fn say(&mut self, body: Body) -> u64 {
-        self.seq += 1;
-        let message = v1::AgentMessage {
-            seq: self.seq,
-            body: Some(body),
-        };
-        // The other side may have ended it: what it says then is what the test looks at.
-        let _ = self.out.send(message).await;
-        self.seq
-    }
-
-    /// The next message that is no heartbeat, or why the session ended.
-    pub(crate) async fn hear(&mut self) -> Result<Out, Status> {
-        loop {
-            match self.hear_any().await? {
-                Out::Heartbeat(_) => {}
-                other => return Ok(other),
-            }
-        }
-    }
-
-    pub(crate) async fn hear_any(&mut self) -> Result<Out, Status> {
-        let stream = self.stream.as_mut().map_err(|status| status.clone())?;
-        match soon(stream.message()).await? {
-            Some(message) => Ok(message.body.expect("an empty message")),
-            None => Err(Status::cancelled("closed without a reason")),
-        }
-    }
-
-    pub(crate) async fn welcome(&mut self) -> v1::Welcome {
-        match self.hear().await {
-            Ok(Out::Welcome(welcome)) => welcome,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Why it ended; whatever else comes is passed over.
-    pub(crate) async fn end(&mut self) -> Status {
-        loop {
-            if let Err(status) = self.hear().await {
-                return status;
-            }
-        }
     }
 }
