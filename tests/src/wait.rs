@@ -7,12 +7,22 @@ use std::time::{Duration, Instant};
 /// Between two looks.
 const BETWEEN: Duration = Duration::from_millis(20);
 
+/// The tests name limits as for a machine at rest; the one that runs them builds and plays a fleet at the same time.
+const PATIENCE: u32 = 3;
+
+/// How long is really waited where `limit` is named.
+#[must_use]
+pub fn patient(limit: Duration) -> Duration {
+    limit.saturating_mul(PATIENCE)
+}
+
 /// Looks until `ready` gives something. A test's thread is blocked meanwhile.
 ///
 /// # Panics
-/// When it gives nothing within `limit`.
+/// When it gives nothing within the [`patient`] limit.
 #[track_caller]
 pub fn until<T>(what: &str, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> T {
+    let limit = patient(limit);
     let begun = Instant::now();
     loop {
         if let Some(value) = ready() {
@@ -26,12 +36,13 @@ pub fn until<T>(what: &str, limit: Duration, mut ready: impl FnMut() -> Option<T
 /// Looks until `ready` gives something, on a runtime.
 ///
 /// # Panics
-/// When it gives nothing within `limit`.
+/// When it gives nothing within the [`patient`] limit.
 pub async fn until_async<T>(
     what: &str,
     limit: Duration,
     mut ready: impl AsyncFnMut() -> Option<T>,
 ) -> T {
+    let limit = patient(limit);
     let begun = Instant::now();
     loop {
         if let Some(value) = ready().await {

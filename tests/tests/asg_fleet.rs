@@ -253,7 +253,7 @@ impl Field {
     fn served(&self, request: &str) -> Value {
         let waited = self
             .coordinator
-            .cli(&["requests", "wait", request, "--timeout", "90s"]);
+            .cli(&["requests", "wait", request, "--timeout", "270s"]);
         let said = String::from_utf8_lossy(&waited.stderr).into_owned();
         assert!(
             waited.status.success(),
@@ -273,7 +273,7 @@ impl Field {
                 return;
             }
             assert!(
-                begun.elapsed() < SOON,
+                begun.elapsed() < wait::patient(SOON),
                 "explain {subject} never says {text:?}: {said}"
             );
             said = wait::until("an answer", SOON, || {
@@ -738,7 +738,7 @@ fn a_dead_region_holds_up_no_other() {
     // Longer than a call is waited for; what came in is still carried out.
     let slow = Fault {
         region: Some(EAST.into()),
-        effect: Effect::Latency { ms: 8_000 },
+        effect: Effect::Latency { ms: 30_000 },
         ..Fault::default()
     };
     RUNTIME.block_on(field.proxy.set(Scenario {
@@ -761,7 +761,7 @@ fn a_dead_region_holds_up_no_other() {
         .iter()
         .find(|m| m.region == WEST && m.action == "LaunchInstances");
     assert!(
-        late.is_some() && served < Duration::from_secs(15),
+        late.is_some() && served < Duration::from_secs(30),
         "{served:?}"
     );
     RUNTIME.block_on(field.proxy.set(Scenario::default()));

@@ -217,7 +217,7 @@ fn a_request_is_assigned_a_host_holds_it_and_gives_it_back() {
         "--for",
         "8h",
     ]);
-    coordinator.ask(&["requests", "wait", "job-7", "--timeout", "60s"]);
+    coordinator.ask(&["requests", "wait", "job-7", "--timeout", "180s"]);
     let request = coordinator.ask(&["requests", "show", "job-7"]);
     assert_eq!(request["units_ready"], 3);
     assert_eq!(request["assignments"][0]["node_name"], "titan-01");
@@ -230,7 +230,7 @@ fn a_request_is_assigned_a_host_holds_it_and_gives_it_back() {
     assert_eq!(waits["state"], "pending", "{waits}");
     assert!(!waits["reasons"].as_array().expect("reasons").is_empty());
     coordinator.ask(&["requests", "cancel", "job-7"]);
-    coordinator.ask(&["requests", "wait", "job-8", "--timeout", "60s"]);
+    coordinator.ask(&["requests", "wait", "job-8", "--timeout", "180s"]);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_request_that_no_pool_can_ever_serve_is_called_impossible() {
         !request["reasons"].as_array().expect("reasons").is_empty(),
         "{request}"
     );
-    let waited = coordinator.cli(&["requests", "wait", "dream", "--timeout", "60s"]);
+    let waited = coordinator.cli(&["requests", "wait", "dream", "--timeout", "180s"]);
     assert_eq!(waited.status.code(), Some(1));
 }
 

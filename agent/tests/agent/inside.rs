@@ -123,7 +123,7 @@ impl Inside {
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         let session = self.tasks.pop().unwrap();
-        tokio::time::timeout(Duration::from_secs(8), session)
+        tokio::time::timeout(Duration::from_secs(60), session)
             .await
             .unwrap()
             .unwrap();

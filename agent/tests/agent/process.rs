@@ -121,7 +121,7 @@ async fn sigterm_ends_it_in_time_and_the_service_manager_is_told() {
         .await;
     let (code, took) = agent.terminate().await;
     assert_eq!(code, Some(0));
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
     assert!(
         std::iter::repeat_with(heard)
             .take(20)
@@ -178,7 +178,7 @@ async fn root_releases_a_running_and_a_stopped_agent() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.starts_with("already released"), "{said}");
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < Duration::from_secs(30));
     // Another time for the GPUs is another release, which the agent carries out.
     let output = cli(&["release", "--gpu-for", "1h"], &config).await;
     let said = text(&output.stderr);

@@ -140,7 +140,7 @@ fn a_region_that_dies_in_the_middle_of_leaving_holds_up_no_other() {
     let slow = |action: &str| Fault {
         region: Some(EAST.into()),
         action: Some(action.into()),
-        effect: Effect::Latency { ms: 20_000 },
+        effect: Effect::Latency { ms: 60_000 },
         ..Fault::default()
     };
     field.set(Scenario {
@@ -167,7 +167,7 @@ fn a_region_that_dies_in_the_middle_of_leaving_holds_up_no_other() {
         (field.ledger().launched(WEST, "dying-w") == 1).then_some(())
     });
     let asked = begun.elapsed();
-    assert!(asked < Duration::from_secs(10), "{asked:?}");
+    assert!(asked < Duration::from_secs(30), "{asked:?}");
     field.boot("dying-w", WEST, 1);
     field.served("second");
     field.nobody_was_hurt();

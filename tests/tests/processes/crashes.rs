@@ -168,7 +168,7 @@ fn a_death_at_each_step_of_growing_and_leaving_asks_and_ends_once() {
         ]);
         coordinator.ended(SOON);
         coordinator.run(&[]);
-        coordinator.ask(&["requests", "wait", &name, "--timeout", "60s"]);
+        coordinator.ask(&["requests", "wait", &name, "--timeout", "180s"]);
         assert_eq!(
             cloud.count("launched"),
             number,
@@ -251,7 +251,7 @@ fn sc_16_a_coordinator_that_dies_every_few_writes_gets_there_and_does_it_once() 
     let job = Job::start(&cloud.instance_dir(&instance).join("jobs"), &[0], 600);
     coordinator.kill_if_alive();
     coordinator.run(&[]);
-    coordinator.ask(&["requests", "wait", "job", "--timeout", "60s"]);
+    coordinator.ask(&["requests", "wait", "job", "--timeout", "180s"]);
     coordinator.ask(&["requests", "cancel", "job"]);
     coordinator.kill();
     job.end();

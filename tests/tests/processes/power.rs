@@ -73,7 +73,7 @@ fn sc_78_a_host_is_powered_on_for_a_request_and_ends_in_off() {
         "--gpu-model",
         "titan-x",
     ]);
-    coordinator.ask(&["requests", "wait", "job", "--timeout", "60s"]);
+    coordinator.ask(&["requests", "wait", "job", "--timeout", "180s"]);
     let log = || fs::read_to_string(dir.path().join("power.log")).unwrap_or_default();
     let on = log();
     assert_eq!(on.lines().count(), 1, "one host is enough: {on}");
@@ -112,7 +112,7 @@ fn sc_78_a_host_is_powered_on_for_a_request_and_ends_in_off() {
         "--gpu-model",
         "titan-x",
     ]);
-    coordinator.ask(&["requests", "wait", "more", "--timeout", "60s"]);
+    coordinator.ask(&["requests", "wait", "more", "--timeout", "180s"]);
     let nodes = coordinator.ask(&["nodes", "list"]);
     assert_eq!(nodes.as_array().map(Vec::len), Some(2), "{nodes}");
     assert_eq!(coordinator.ask(&["tokens", "list"])[0]["uses"], 2);
@@ -153,7 +153,7 @@ fn a_host_that_cannot_be_switched_on_is_said_and_the_other_serves() {
         "--gpu-model",
         "titan-x",
     ]);
-    coordinator.ask(&["requests", "wait", "job", "--timeout", "60s"]);
+    coordinator.ask(&["requests", "wait", "job", "--timeout", "180s"]);
     let shown = coordinator.ask(&["requests", "show", "job"]);
     assert_eq!(shown["assignments"][0]["node_name"], "b", "{shown}");
     coordinator.explained("one", "no such outlet", SOON);

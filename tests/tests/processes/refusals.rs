@@ -148,5 +148,5 @@ fn a_request_that_no_pool_can_serve_says_why_of_each() {
     }
     // What can be served is, beside them.
     ask("small", &["--gpus", "4"]);
-    coordinator.ask(&["requests", "wait", "small", "--timeout", "60s"]);
+    coordinator.ask(&["requests", "wait", "small", "--timeout", "180s"]);
 }

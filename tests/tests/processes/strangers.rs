@@ -48,7 +48,7 @@ fn sc_11_a_host_that_nobody_expected_is_used_and_never_touched() {
             "--gpus-per-unit",
             gpus,
         ]);
-        coordinator.ask(&["requests", "wait", name, "--timeout", "60s"]);
+        coordinator.ask(&["requests", "wait", name, "--timeout", "180s"]);
         coordinator.ask(&["requests", "show", name])
     };
     let small = wish("small", "1");
@@ -321,7 +321,7 @@ fn a_peer_that_calls_itself_another_node_gets_nothing_of_it() {
     let victim = coordinator.node("a").expect("it is there");
     let job = hosts[0].job(&[0], 600);
     coordinator.ask(&["requests", "create", "--name", "job", "--gpus", "2"]);
-    coordinator.ask(&["requests", "wait", "job", "--timeout", "60s"]);
+    coordinator.ask(&["requests", "wait", "job", "--timeout", "180s"]);
     // Its name, its machine id, its boot id, and an idle host behind them.
     let truth = &coordinator.ask(&["nodes", "show", "a"])["facts"];
     let text = |name: &str| truth[name].as_str().unwrap_or_default().to_owned();
