@@ -19,7 +19,10 @@ async fn ag_13_release_lets_go_and_resume_comes_back() {
 
     let begin = Instant::now();
     agent.collector.release(TTL).await.unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(20), "it waits for nothing");
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "it waits for nothing"
+    );
     assert!(holders(&devices).is_empty());
     assert_eq!((bed.calls("Init"), bed.calls("Shutdown")), (1, 1));
     agent
@@ -69,7 +72,10 @@ async fn ag_13_a_hung_probe_refuses_instead_of_lying() {
     bed.hang("PowerUsage").await;
     let begin = Instant::now();
     let refused = agent.collector.release(TTL).await.unwrap_err();
-    assert!(begin.elapsed() < Duration::from_secs(20), "it is refused, not waited for");
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "it is refused, not waited for"
+    );
     assert_eq!(refused.to_string(), "refused: probe hung (power_usage)");
     let seen = agent.next().await;
     assert!(condition(&seen, "gpu_released").is_none());
