@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
+use drover_config::FileError;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -17,7 +18,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::clock;
 use crate::collector::CollectorConfig;
-use crate::config::{self, Config, LogFormat, duration};
+use crate::config::{self, Config, LogFormat};
 use crate::drain;
 use crate::probe::child::{self, ProbeArgs};
 use crate::release::{self, Released};
@@ -68,7 +69,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArgs,
         /// For how long the GPUs are let go (ms, s, m, h, d).
-        #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+        #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = drover_config::duration)]
         gpu_for: Duration,
     },
     /// Take `release` back.
@@ -91,10 +92,6 @@ enum Output {
     Table,
     /// One object.
     Json,
-}
-
-fn parse_duration(text: &str) -> Result<Duration, duration::DurationError> {
-    duration::parse(text)
 }
 
 /// Runs the command line of this process.
@@ -145,7 +142,7 @@ pub fn main() -> ExitCode {
 }
 
 enum Failure {
-    Config(config::ConfigError),
+    Config(FileError),
     Other(anyhow::Error),
 }
 

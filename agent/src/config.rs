@@ -4,16 +4,13 @@
 //! agent gets the plain structs of here.
 
 mod build;
-pub mod duration;
 pub mod host;
-mod reader;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use reader::Problem;
-use reader::Reader;
+use drover_config::{FileError, Problem, read};
 
 use crate::identity::token::{CaHash, JoinToken};
 
@@ -186,80 +183,26 @@ pub struct Log {
     pub format: LogFormat,
 }
 
-/// Why there is no config.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// What it says is wrong.
-    #[error("{}", render(path, problems))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// All of it, by line.
-        problems: Vec<Problem>,
-    },
-}
-
-fn render(path: &Path, problems: &[Problem]) -> String {
-    let lines: Vec<String> = problems
-        .iter()
-        .map(|problem| {
-            let key = if problem.key.is_empty() {
-                String::new()
-            } else {
-                format!("{} ", problem.key)
-            };
-            format!(
-                "{}:{}: {key}{}; {}",
-                path.display(),
-                problem.line,
-                problem.message,
-                problem.fix
-            )
-        })
-        .collect();
-    lines.join("\n")
-}
-
 /// Reads and checks a config file.
 ///
 /// # Errors
 /// The file cannot be read, or all that is wrong with it.
-pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    parse(&text).map_err(|problems| ConfigError::Wrong {
-        path: path.to_owned(),
-        problems,
-    })
+pub fn load(path: &Path) -> Result<Config, FileError> {
+    drover_config::load(path, parse)
 }
 
 /// Reads and checks a config file, and what it names on this host; gives what the agent will change at its start.
 ///
 /// # Errors
 /// As [`load`], and what is wrong on this host.
-pub fn check(path: &Path) -> Result<Vec<String>, ConfigError> {
-    let config = load(path)?;
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    let host::Look { problems, notes } = host::look(&config, &text);
-    if problems.is_empty() {
-        return Ok(notes);
-    }
-    Err(ConfigError::Wrong {
-        path: path.to_owned(),
-        problems,
+pub fn check(path: &Path) -> Result<Vec<String>, FileError> {
+    drover_config::load(path, |text| {
+        let host::Look { problems, notes } = host::look(&parse(text)?, text);
+        if problems.is_empty() {
+            Ok(notes)
+        } else {
+            Err(problems)
+        }
     })
 }
 
@@ -268,22 +211,7 @@ pub fn check(path: &Path) -> Result<Vec<String>, ConfigError> {
 /// # Errors
 /// All that is wrong with it.
 pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
-    let reader = Reader::new(text);
-    let (table, broken) = toml::de::DeTable::parse_recoverable(text);
-    if !broken.is_empty() {
-        for error in broken {
-            let at = error.span().map_or(0, |span| span.start);
-            let fix = "write TOML: key = \"value\"";
-            reader.report(at, "", error.message().to_owned(), fix);
-        }
-        return Err(reader.into_problems());
-    }
-    let config = build::build(&reader, &table);
-    let problems = reader.into_problems();
-    match config {
-        Some(config) if problems.is_empty() => Ok(config),
-        _ => Err(problems),
-    }
+    read(text, build::build)
 }
 
 #[cfg(test)]

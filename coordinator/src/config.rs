@@ -12,14 +12,14 @@ pub mod live;
 mod notices;
 mod policy;
 mod pools;
-pub(crate) mod reader;
 mod regions;
 mod server;
 mod sim;
-pub mod values;
+mod values;
 
+use drover_config::{FileError, Problem, Section};
 use drover_core::model::Millis;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 pub use aws::{Aws, Discover, Queue};
@@ -33,8 +33,6 @@ pub use pools::{
     AsgPool, Origin, PoolConfig, PoolSource, PoolTerms, PowerCommands, SimPool, StaticPool,
     youngest_reaped,
 };
-pub use reader::Problem;
-use reader::Section;
 pub use server::Server;
 pub use sim::Sim;
 
@@ -87,59 +85,12 @@ impl Config {
     }
 }
 
-/// Why there is no config.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// What it says is wrong.
-    #[error("{}", render(path, problems))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// All of it, by line.
-        problems: Vec<Problem>,
-    },
-}
-
-/// Problems as lines for people: file, line, key, what is wrong, the fix.
-pub(crate) fn render(path: &Path, problems: &[Problem]) -> String {
-    let lines: Vec<String> = problems
-        .iter()
-        .map(|problem| {
-            let gap = if problem.key.is_empty() { "" } else { " " };
-            format!(
-                "{}:{}: {}{gap}{}; {}",
-                path.display(),
-                problem.line,
-                problem.key,
-                problem.message,
-                problem.fix
-            )
-        })
-        .collect();
-    lines.join("\n")
-}
-
 /// Reads and checks a config file.
 ///
 /// # Errors
 /// The file cannot be read, or all that is wrong with it.
-pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    parse(&text).map_err(|problems| ConfigError::Wrong {
-        path: path.to_owned(),
-        problems,
-    })
+pub fn load(path: &Path) -> Result<Config, FileError> {
+    drover_config::load(path, parse)
 }
 
 /// Checks a config's text.
@@ -147,7 +98,7 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 /// # Errors
 /// All that is wrong with it, by line.
 pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
-    reader::read(text, |root| {
+    drover_config::read(text, |root| {
         let config = tables(root);
         pools::check_sim(root, &config);
         config
@@ -185,16 +136,6 @@ fn url(text: &str) -> Result<String, String> {
     } else {
         Ok(text.trim_end_matches('/').to_owned())
     }
-}
-
-fn absolute(section: &Section<'_>, key: &'static str) -> Option<PathBuf> {
-    let fix = "write an absolute path";
-    let at = section.text(key, fix)?;
-    let path = PathBuf::from(&at.value);
-    if !path.is_absolute() {
-        section.report(at.offset, key, "is a relative path", fix);
-    }
-    Some(path)
 }
 
 #[cfg(test)]

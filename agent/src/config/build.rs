@@ -9,30 +9,26 @@ pub(super) mod join;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use drover_config::Section;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::reader::{Reader, Section};
 use super::{Config, Gpu, Hooks, Join, Log, LogFormat, Metadata, Notices, OnSpot};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const DAY: Duration = Duration::from_secs(86_400);
 
-pub(super) fn build(
-    reader: &Reader<'_>,
-    table: &toml::Spanned<toml::de::DeTable<'_>>,
-) -> Option<Config> {
-    let root = Section::root(reader, table.get_ref());
-    let coordinator = join::coordinator(&root);
+pub(super) fn build(root: &Section<'_>) -> Config {
+    let coordinator = join::coordinator(root);
     let server_name = root
         .text("server_name", "leave it out")
         .map_or(drover_proto::limits::COORDINATOR_NAME.to_owned(), |at| {
             at.value
         });
-    let token = join::join_token(&root);
+    let token = join::join_token(root);
     let section = root.section("join");
-    let join = join::join(&root, &section, token);
+    let join = join::join(root, &section, token);
     section.finish();
-    let state_dir = path_or(&root, "state_dir", "/var/lib/drover-agent");
+    let state_dir = path_or(root, "state_dir", "/var/lib/drover-agent");
     let hostname = root.text("hostname", "write a host name or leave it out");
     let machine_id = root.text("machine_id", "write 32 hex digits or leave it out");
 
@@ -44,7 +40,7 @@ pub(super) fn build(
 
     let section = root.section("gpu");
     let gpu = Gpu {
-        library: absolute(&section, "library"),
+        library: section.absolute("library"),
         deadline: section
             .duration("deadline", MS(100)..=MS(60_000), "2s")
             .unwrap_or(MS(2_000)),
@@ -123,10 +119,9 @@ pub(super) fn build(
         ),
     };
     section.finish();
-    root.finish();
 
-    Some(Config {
-        coordinator: coordinator?,
+    Config {
+        coordinator,
         server_name,
         join,
         state_dir,
@@ -139,7 +134,7 @@ pub(super) fn build(
         drain,
         hooks,
         log,
-    })
+    }
 }
 
 /// A level, or `target=level` parts. A bare word that is no level would be taken for a target, and all else be silent.
@@ -167,44 +162,18 @@ fn metadata(section: &Section<'_>) -> Metadata {
     }
 }
 
+/// One of some words; where it is not said or wrong, the default.
 fn choice<T: Copy>(
     section: &Section<'_>,
     key: &'static str,
     choices: &[(&str, T)],
     default: T,
 ) -> T {
-    let names: Vec<String> = choices
-        .iter()
-        .map(|(name, _)| format!("{name:?}"))
-        .collect();
-    let fix = format!("write {}", names.join(" or "));
-    let Some(at) = section.text(key, &fix) else {
-        return default;
-    };
-    match choices.iter().find(|(name, _)| *name == at.value) {
-        Some((_, value)) => *value,
-        None => {
-            section.report(
-                at.offset,
-                key,
-                &format!("{:?} is none of the choices", at.value),
-                &fix,
-            );
-            default
-        }
-    }
-}
-
-fn absolute(section: &Section<'_>, key: &'static str) -> Option<PathBuf> {
-    let fix = "write an absolute path";
-    let at = section.text(key, fix)?;
-    let path = PathBuf::from(&at.value);
-    if !path.is_absolute() {
-        section.report(at.offset, key, "is a relative path", fix);
-    }
-    Some(path)
+    let found = section.choice(key, choices);
+    found.map_or(default, |at| at.value)
 }
 
 fn path_or(section: &Section<'_>, key: &'static str, default: &str) -> PathBuf {
-    absolute(section, key).unwrap_or_else(|| PathBuf::from(default))
+    let found = section.absolute(key);
+    found.unwrap_or_else(|| PathBuf::from(default))
 }

@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use super::{Config, ExecutorKind, Problem};
+use drover_config::{Problem, line_of};
+
+use super::{Config, ExecutorKind};
 use crate::drain;
 use crate::state::{self, Openness};
 
@@ -28,7 +30,7 @@ pub fn look(config: &Config, text: &str) -> Look {
             config.state_dir.display()
         )),
         Openness::Refused(why) => look.problems.push(Problem {
-            line: line(text, "", "state_dir"),
+            line: line_of(text, &["state_dir"]),
             key: "state_dir".to_owned(),
             message: format!("{} {why}", config.state_dir.display()),
             fix: "name a directory of its own, or chown it to root and chmod 0700".to_owned(),
@@ -36,7 +38,7 @@ pub fn look(config: &Config, text: &str) -> Look {
     }
     if let Err(why) = hooks(config) {
         look.problems.push(Problem {
-            line: line(text, "hooks", "dir"),
+            line: line_of(text, &["hooks", "dir"]),
             key: "hooks.dir".to_owned(),
             message: why,
             fix: "chown root and chmod go-w, or drains will be blocked".to_owned(),
@@ -55,30 +57,6 @@ pub fn hooks(config: &Config) -> Result<(), String> {
         return Ok(());
     }
     drain::check_hooks(Path::new(&config.hooks.dir))
-}
-
-/// The line where a key stands, or its table; the first where it is left out.
-fn line(text: &str, table: &str, key: &str) -> usize {
-    let Ok(root) = toml::de::DeTable::parse(text) else {
-        return 1;
-    };
-    let mut at = 0;
-    let mut within = Some(root.get_ref());
-    for name in [table, key].into_iter().filter(|name| !name.is_empty()) {
-        let found = within.and_then(|within| {
-            within
-                .iter()
-                .find(|(known, _)| known.get_ref().as_ref() == name)
-        });
-        if let Some((known, _)) = found {
-            at = known.span().start;
-        }
-        within = found.and_then(|(_, value)| value.get_ref().as_table());
-    }
-    1 + text.as_bytes()[..at]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
 }
 
 #[cfg(test)]

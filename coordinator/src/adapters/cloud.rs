@@ -11,6 +11,6 @@ pub mod process;
 mod read;
 pub mod rpc;
 
-pub use config::{CloudConfig, CloudConfigError, load_world};
+pub use config::{CloudConfig, load_world};
 pub use engine::Engine;
 pub(crate) use read::groups;

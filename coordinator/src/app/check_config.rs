@@ -3,12 +3,13 @@
 
 use super::restore::chain;
 use super::serve::not_built;
-use crate::adapters::cloud::{CloudConfigError, load_world};
+use crate::adapters::cloud::load_world;
 use crate::cli::exit::CliError;
 use crate::cli::output::{Format, Out, json, say, write_out, yaml};
 use crate::cli::{self, Globals, connect};
 use crate::config::live::{Difference, Live, LiveNode, against_live};
-use crate::config::{self, Config, ConfigError, Problem};
+use crate::config::{self, Config};
+use drover_config::{FileError, Problem};
 use drover_core::model::{NodeId, PoolId, PoolKind};
 use drover_proto::v1;
 use serde::Serialize;
@@ -86,7 +87,7 @@ async fn check(globals: &Globals, args: &Args) -> Result<(), CliError> {
     let out = Out::new(globals.output, globals.no_color);
     let config = match config::load(&args.config) {
         Ok(config) => config,
-        Err(error) => return Err(bad(out, &args.config, &error)?),
+        Err(error) => return Err(bad(out, &error)?),
     };
     if let Some(why) = not_built(&config) {
         let problem = ProblemView {
@@ -100,12 +101,7 @@ async fn check(globals: &Globals, args: &Args) -> Result<(), CliError> {
     if let Some(world) = config.sim.world.as_ref().filter(|_| has_sim(&config))
         && let Err(error) = load_world(world)
     {
-        return Err(match &error {
-            CloudConfigError::Read { .. } => CliError::Config(chain(&error)),
-            CloudConfigError::Wrong { path, problems } => {
-                refuse(out, path, views(problems), &error.to_string())?
-            }
-        });
+        return Err(bad(out, &error)?);
     }
     let difference = if args.against_live {
         Some(against_live(&config, &live(globals).await?))
@@ -116,12 +112,13 @@ async fn check(globals: &Globals, args: &Args) -> Result<(), CliError> {
 }
 
 /// Says all that is wrong and gives the error to end with.
-fn bad(out: Out, path: &Path, error: &ConfigError) -> Result<CliError, CliError> {
-    let problems = match error {
-        ConfigError::Wrong { problems, .. } => problems.as_slice(),
-        ConfigError::Read { .. } => return Ok(CliError::Config(chain(error))),
-    };
-    refuse(out, path, views(problems), &error.to_string())
+fn bad(out: Out, error: &FileError) -> Result<CliError, CliError> {
+    match error {
+        FileError::Read { .. } => Ok(CliError::Config(chain(error))),
+        FileError::Wrong { path, problems } => {
+            refuse(out, path, views(problems), &error.to_string())
+        }
+    }
 }
 
 fn views(problems: &[Problem]) -> Vec<ProblemView> {

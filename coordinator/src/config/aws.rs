@@ -5,8 +5,8 @@
 //! [`Config::with_discovered`]: super::Config::with_discovered
 
 use super::pools::{PoolTerms, terms};
-use super::reader::Section;
 use super::{AwsBudget, DAY, SECOND, budget, millis, regions, url};
+use drover_config::Section;
 use drover_core::model::{Millis, SiteId};
 use std::collections::BTreeMap;
 
@@ -110,10 +110,7 @@ pub(super) fn role(section: &Section<'_>) -> Option<String> {
 fn queue(section: &Section<'_>, seen: &mut BTreeMap<String, ()>) -> Option<Queue> {
     let example = "https://sqs.us-west-2.amazonaws.com/123456789012/drover";
     for (key, example) in [("region", "us-west-2"), ("url", example)] {
-        if !section.has(key) {
-            let fix = format!("write {key} = \"{example}\"");
-            section.report(section.offset(), key, "is required", &fix);
-        }
+        section.require(key, &format!("write {key} = \"{example}\""));
     }
     let region = section.parsed("region", "us-west-2", regions::region);
     let found = section.parsed("url", example, url);
@@ -135,9 +132,7 @@ fn discover(
     seen: &mut BTreeMap<(String, Option<String>), ()>,
 ) -> Option<Discover> {
     let fix = "write regions = [\"us-east-1\", \"us-west-2\"]";
-    if !section.has("regions") {
-        section.report(section.offset(), "regions", "is required", fix);
-    }
+    section.require("regions", fix);
     let named = section.texts("regions", fix);
     if named.as_ref().is_some_and(Vec::is_empty) {
         section.report(section.offset(), "regions", "is an empty list", fix);

@@ -1,7 +1,7 @@
 //! How much may be asked of AWS: the keys of `[aws]` that say so. Called by `config/aws`.
 
-use super::reader::Section;
 use super::values;
+use drover_config::Section;
 
 /// Most calls a second, and at once, that can be meant.
 const MOST: u32 = 1_000;

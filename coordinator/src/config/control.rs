@@ -2,8 +2,9 @@
 //!
 //! Called by `config::parse`.
 
-use super::reader::Section;
-use super::{DAY, SECOND, absolute, millis, policy};
+use super::values::Amounts as _;
+use super::{DAY, SECOND, millis, policy};
+use drover_config::Section;
 use drover_core::model::{Budget, Headroom, MicroUsd, Millis, PoolId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -77,7 +78,7 @@ pub(super) fn read(section: &Section<'_>, pools: &BTreeSet<PoolId>) -> Control {
         silence: span("silence", SECOND, DAY, default.silence, "30s"),
         report_interval: span("report_interval", tenth, DAY, default.report_interval, "5s"),
         full_interval: span("full_interval", tenth, DAY, default.full_interval, "60s"),
-        plans_dir: absolute(section, "plans_dir"),
+        plans_dir: section.absolute("plans_dir"),
         gang_hold: span("gang_hold", SECOND, DAY * 7, default.gang_hold, "20m"),
         breaker_fleet_percent: section
             .count("breaker_fleet_percent", 1..=50)

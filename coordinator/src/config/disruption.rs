@@ -4,9 +4,10 @@
 //! Read by `config::pools`; `control::input` expands the windows before the planner is called, which knows no calendar.
 //! The calendar itself is cronexpr's and jiff's.
 
-use super::reader::Section;
+use super::values::Amounts as _;
 use super::{DAY, SECOND, millis};
 use cronexpr::{Crontab, MakeTimestamp};
+use drover_config::Section;
 use drover_core::model::{Disruption, Millis, Quota, UnixMs};
 use std::collections::BTreeSet;
 
@@ -141,10 +142,7 @@ pub(super) fn read(sections: Vec<Section<'_>>) -> Vec<DisruptionBudget> {
 
 fn budget(section: &Section<'_>, names: &mut BTreeSet<String>) -> Option<DisruptionBudget> {
     let name = section.text("name", "write name = \"working-hours\"");
-    if !section.has("name") {
-        let fix = "write name = \"working-hours\": reasons name it";
-        section.report(section.offset(), "name", "is required", fix);
-    }
+    section.require("name", "write name = \"working-hours\": reasons name it");
     if let Some(at) = &name
         && !names.insert(at.value.clone())
     {
@@ -153,10 +151,8 @@ fn budget(section: &Section<'_>, names: &mut BTreeSet<String>) -> Option<Disrupt
         section.report(at.offset, "name", &message, fix);
     }
     let most = section.quota("nodes");
-    if !section.has("nodes") {
-        let fix = "write nodes = \"10%\", a number, or 0 for none at all";
-        section.report(section.offset(), "nodes", "is required", fix);
-    }
+    let fix = "write nodes = \"10%\", a number, or 0 for none at all";
+    section.require("nodes", fix);
     let fix = format!(
         "leave reasons out, or name some of {}",
         STRATEGIES.join(", ")

@@ -1,8 +1,8 @@
 //! `[enrolment]`: what hosts may prove themselves with beside join tokens. Reads the certificates that the file names;
 //! whether a proof holds is `adapters::instance_identity`'s to say.
 
-use super::reader::{At, Section};
 use super::{DAY, SECOND, millis};
+use drover_config::{At, Section};
 use drover_core::model::{Millis, UnixMs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -2,8 +2,8 @@
 //!
 //! Read by `config::pools`; control takes it as it is.
 
-use super::reader::Section;
 use super::{DAY, SECOND, millis};
+use drover_config::Section;
 use drover_core::model::Millis;
 
 /// What a pool does on notices.

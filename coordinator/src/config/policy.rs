@@ -3,8 +3,8 @@
 //! Read by `config::parse`; the planner takes them as they are.
 
 use super::pools::plain;
-use super::reader::{At, Section};
-use super::values;
+use super::values::{self, Amounts as _};
+use drover_config::{At, Section, any_text};
 use drover_core::model::{
     Budget, Bytes, Constraints, Headroom, MicroUsd, MilliCpu, PoolId, Requirement, Resources,
 };
@@ -31,10 +31,7 @@ fn one(
     known: &BTreeSet<PoolId>,
 ) -> Option<Headroom> {
     let name = section.text("name", NAME);
-    if !section.has("name") {
-        let fix = "write name = \"interactive\": reasons name it";
-        section.report(section.offset(), "name", "is required", fix);
-    }
+    section.require("name", "write name = \"interactive\": reasons name it");
     if let Some(at) = &name {
         if !plain(&at.value) {
             let message = format!("{:?} is no plain name", at.value);
@@ -47,10 +44,8 @@ fn one(
         }
     }
     let count = section.count("count", 1..=100_000);
-    if !section.has("count") {
-        let fix = "write the units that must always find room, as in count = 4";
-        section.report(section.offset(), "count", "is required", fix);
-    }
+    let fix = "write the units that must always find room, as in count = 4";
+    section.require("count", fix);
     let unit = unit(section);
     let model = section.text("gpu_model", "write gpu_model = \"titan-x\" or leave it out");
     let pools = section.texts("pools", "write pools = [\"rack\"] or leave it out");
@@ -62,7 +57,7 @@ fn one(
             section.report(at.offset, "pools", &message, "name pools of this file");
         }
     }
-    let labels = section.map("labels", "write { key = \"value\" }", values::any_text);
+    let labels = section.map("labels", "write { key = \"value\" }", any_text);
     Some(Headroom {
         name: name?.value,
         unit,

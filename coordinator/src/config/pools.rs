@@ -8,8 +8,8 @@ mod pool;
 mod terms;
 
 use super::Config;
-use super::reader::{At, Section};
 use asg::asg;
+use drover_config::Section;
 use drover_core::model::{PoolId, PoolKind, SiteId};
 use fixed::fixed;
 pub use pool::{
@@ -53,18 +53,8 @@ struct Seen {
 /// Region, role, group name.
 type GroupKey = (String, Option<String>, String);
 
-fn required(section: &Section<'_>, key: &'static str, fix: &str) -> Option<At<String>> {
-    // An empty or wrong value is reported by `text` itself.
-    let had = section.has(key);
-    let found = section.text(key, fix);
-    if !had {
-        section.report(section.offset(), key, "is required", fix);
-    }
-    found
-}
-
 fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
-    let name = required(section, "name", NAME);
+    let name = section.required("name", NAME);
     if let Some(at) = &name {
         if !plain(&at.value) {
             let message = format!("{:?} is no plain name", at.value);
@@ -84,10 +74,7 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
         ("asg", PoolKind::Asg),
         ("sim", PoolKind::Sim),
     ];
-    if !section.has("kind") {
-        let fix = "write kind = \"static\", \"asg\" or \"sim\"";
-        section.report(section.offset(), "kind", "is required", fix);
-    }
+    section.require("kind", "write kind = \"static\", \"asg\" or \"sim\"");
     let kind = section.choice("kind", &kinds).map(|at| at.value);
     let source = match kind {
         Some(PoolKind::Static) => Some(PoolSource::Static(fixed(section, &owner, seen))),
@@ -109,8 +96,8 @@ fn pool(section: &Section<'_>, seen: &mut Seen) -> Option<PoolConfig> {
         Some(PoolSource::Asg(found)) => Some(found.region.clone()),
         _ => None,
     });
-    if site.is_none() && !section.has("site") && !matches!(kind, None | Some(PoolKind::Asg)) {
-        section.report(section.offset(), "site", "is required", SITE);
+    if site.is_none() && !matches!(kind, None | Some(PoolKind::Asg)) {
+        section.require("site", SITE);
     }
     let (min, max) = bounds(section, hosts, kind.is_some());
     // Every key is read before anything is given up, so that none counts as unknown.
@@ -141,9 +128,9 @@ fn bounds(section: &Section<'_>, hosts: Option<u32>, known_kind: bool) -> (u32, 
         (Some(at), _) => at.value,
         (None, Some(hosts)) => hosts,
         (None, None) => {
-            if known_kind && !section.has("max") {
+            if known_kind {
                 let fix = "write the most nodes that it may have, as in max = 20";
-                section.report(section.offset(), "max", "is required", fix);
+                section.require("max", fix);
             }
             return (0, 0);
         }
@@ -162,7 +149,7 @@ fn group(
     owner: &str,
     seen: &mut Seen,
 ) -> Option<String> {
-    let at = required(section, "group", "write group = \"NAME OF THE GROUP\"")?;
+    let at = section.required("group", "write group = \"NAME OF THE GROUP\"")?;
     let key = (region, role, at.value.clone());
     if let Some(other) = seen.groups.insert(key, owner.to_owned()) {
         let message = format!("{:?} is already owned by pool {other}", at.value);

@@ -2,7 +2,7 @@
 //!
 //! Called by `config` for pools and for discovery. Whether a well-formed region exists only AWS can say: new ones come.
 
-use super::reader::nearest;
+use drover_config::nearest;
 
 /// Regions that exist while this is written, for hints only.
 const KNOWN: &[&str] = &[

@@ -2,8 +2,7 @@
 //!
 //! Called by `config::parse`.
 
-use super::absolute;
-use super::reader::Section;
+use drover_config::Section;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -43,8 +42,10 @@ pub(super) fn read(section: &Section<'_>) -> Server {
         listen,
         http,
         names: names.into_iter().flatten().map(|at| at.value).collect(),
-        state_dir: absolute(section, "state_dir").unwrap_or_else(|| "/var/lib/drover".into()),
-        context_dir: absolute(section, "context_dir"),
+        state_dir: section
+            .absolute("state_dir")
+            .unwrap_or_else(|| "/var/lib/drover".into()),
+        context_dir: section.absolute("context_dir"),
     };
     section.finish();
     found

@@ -2,8 +2,8 @@
 //!
 //! Called by `config::parse`.
 
-use super::reader::Section;
 use super::url;
+use drover_config::Section;
 use std::path::PathBuf;
 
 /// The simulated cloud.

@@ -243,7 +243,7 @@ fn all_problems_come_in_one_run_with_file_and_line() {
     let problems = parse(&text).expect_err("four problems");
     let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
     assert_eq!(lines, [2, 3, 11, 12]);
-    let shown = ConfigError::Wrong {
+    let shown = FileError::Wrong {
         path: "/etc/drover.toml".into(),
         problems,
     }

@@ -1,80 +1,52 @@
-//! Values as people write them: durations ("500ms", "10s", "8h"), sizes ("64GiB"), percent and money.
+//! Values that the coordinator's config alone has: percent, quotas, money, CPUs, sizes as [`Bytes`]. No floating point is
+//! involved.
 //!
-//! Called by the config reader and by the CLI for its flags. Never guesses a unit.
+//! Called by the parts of `config`.
 
+use drover_config::{Section, UnitError, kind};
 use drover_core::model::{Bytes, Quota};
-use std::time::Duration;
 use toml::de::DeValue;
 
-const SPANS: [(&str, u64); 5] = [
-    ("ms", 1),
-    ("s", 1_000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-];
-
-const SIZES: [(&str, u64); 9] = [
-    ("B", 1),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("KB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
-];
-
-/// Number and unit apart, the product of both, or what is wrong.
-fn counted(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {
-    let trimmed = text.trim();
-    let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = trimmed.split_at(digits);
-    let unit = unit.trim();
-    let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
-    if number.is_empty() {
-        return Err(format!("{text:?} is no {what}: a whole number and a unit"));
-    }
-    if unit.is_empty() {
-        return Err(format!(
-            "{text:?} has no unit (units: {})",
-            names.join(", ")
-        ));
-    }
-    let (_, factor) = units
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or_else(|| format!("{text:?} has an unknown unit (units: {})", names.join(", ")))?;
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|count| count.checked_mul(*factor))
-        .ok_or_else(|| format!("{text:?} is too large"))
+/// What a section of the coordinator's config can be asked beside what every section can.
+pub(super) trait Amounts {
+    /// An amount of money, as a number of USD; micro-USD.
+    fn usd(&self, key: &'static str) -> Option<u64>;
+    /// A number of CPUs; thousandths.
+    fn cpus(&self, key: &'static str) -> Option<u64>;
+    /// A number or a text in percent.
+    fn quota(&self, key: &'static str) -> Option<Quota>;
 }
 
-/// A duration: a whole number and one of ms, s, m, h, d.
+impl Amounts for Section<'_> {
+    fn usd(&self, key: &'static str) -> Option<u64> {
+        self.valued(key, &format!("write USD, as in {key} = 14.4"), usd)
+    }
+
+    fn cpus(&self, key: &'static str) -> Option<u64> {
+        let fix = format!("write a number, as in {key} = 4 or {key} = 0.5");
+        self.valued(key, &fix, milli_cpus)
+    }
+
+    fn quota(&self, key: &'static str) -> Option<Quota> {
+        let fix = format!("write {key} = \"10%\" or a number of nodes");
+        self.valued(key, &fix, quota)
+    }
+}
+
+/// A size: a whole number and a unit.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    counted(text, &SPANS, "duration").map(Duration::from_millis)
-}
-
-/// A size: a whole number and one of B, KiB, MiB, GiB, TiB, KB, MB, GB, TB.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn size(text: &str) -> Result<Bytes, String> {
-    counted(text, &SIZES, "size").map(Bytes)
+pub(super) fn size(text: &str) -> Result<Bytes, UnitError> {
+    drover_config::size(text).map(Bytes)
 }
 
 /// CPUs as a number with at most three decimals; thousandths.
-pub(super) fn milli_cpus(value: &DeValue<'_>) -> Result<u64, String> {
+fn milli_cpus(value: &DeValue<'_>) -> Result<u64, String> {
     let text = match value {
         DeValue::Integer(number) => number.as_str(),
         DeValue::Float(number) => number.as_str(),
-        other => return Err(format!("is a {}", other.type_str())),
+        other => return Err(kind(other)),
     };
     let bad = || format!("{text} is no number of CPUs");
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
@@ -95,7 +67,7 @@ pub(super) fn milli_cpus(value: &DeValue<'_>) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn percent(text: &str) -> Result<u32, String> {
+pub(super) fn percent(text: &str) -> Result<u32, String> {
     text.trim()
         .strip_suffix('%')
         .and_then(|number| number.trim().parse::<u32>().ok())
@@ -103,7 +75,7 @@ pub fn percent(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("{text:?} is no percentage from 0% to 100%"))
 }
 
-pub(super) fn quota(value: &DeValue<'_>) -> Result<Quota, String> {
+fn quota(value: &DeValue<'_>) -> Result<Quota, String> {
     match value {
         DeValue::String(text) => percent(text).map(Quota::Percent),
         DeValue::Integer(number) => number
@@ -111,16 +83,16 @@ pub(super) fn quota(value: &DeValue<'_>) -> Result<Quota, String> {
             .parse()
             .map(Quota::Count)
             .map_err(|_| "is out of range".to_owned()),
-        other => Err(format!("is a {}", other.type_str())),
+        other => Err(kind(other)),
     }
 }
 
-/// USD as a number with at most six decimals that count; micro-USD. No floating point is involved.
+/// USD as a number with at most six decimals that count; micro-USD.
 pub(super) fn usd(value: &DeValue<'_>) -> Result<u64, String> {
     let text = match value {
         DeValue::Integer(number) => number.as_str(),
         DeValue::Float(number) => number.as_str(),
-        other => return Err(format!("is a {}", other.type_str())),
+        other => return Err(kind(other)),
     };
     let bad = || format!("{text} is no amount of USD");
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
@@ -137,38 +109,12 @@ pub(super) fn usd(value: &DeValue<'_>) -> Result<u64, String> {
         .ok_or_else(bad)
 }
 
-/// Any text.
-pub(crate) fn any_text(value: &DeValue<'_>) -> Result<String, String> {
-    value
-        .as_str()
-        .map(str::to_owned)
-        .ok_or_else(|| format!("is a {}", value.type_str()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn each_unit_is_read_and_none_is_guessed() {
-        for (text, ms) in [
-            ("500ms", 500),
-            (" 10 s", 10_000),
-            ("5m", 300_000),
-            ("8h", 28_800_000),
-            ("2d", 172_800_000),
-        ] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
-        }
-        for text in ["10", "5min", "1.5h", "s", "-5s", "", "99999999999999999d"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-        for (text, bytes) in [("64GiB", 64 << 30), ("1 TB", 1_000_000_000_000), ("0B", 0)] {
-            assert_eq!(size(text), Ok(Bytes(bytes)), "{text}");
-        }
-        for text in ["64", "64G", "GiB", "99999999999TiB"] {
-            assert!(size(text).is_err(), "{text}");
-        }
+    fn percent_has_its_sign() {
         assert_eq!(percent("10%"), Ok(10));
         for text in ["10", "101%", "%", "-1%"] {
             assert!(percent(text).is_err(), "{text}");

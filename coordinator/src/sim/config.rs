@@ -7,12 +7,12 @@
 mod simulate;
 
 use crate::adapters::cloud::groups;
-use crate::config::reader::{self, Section};
-use crate::config::{self, Config, PoolSource, Problem, render};
+use crate::config::{self, Config, PoolSource};
 use crate::world::WorldSpec;
+use drover_config::{FileError, Problem, Section};
 use simulate::simulate;
 pub use simulate::{Approvals, Cost, Durations, Placer, Simulate};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Everything of a simulation but its trace.
@@ -26,40 +26,12 @@ pub struct SimConfig {
     pub world: WorldSpec,
 }
 
-/// Why there is no config.
-#[derive(Debug, thiserror::Error)]
-pub enum SimConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// What it says is wrong.
-    #[error("{}", render(path, problems))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// All of it, by line.
-        problems: Vec<Problem>,
-    },
-}
-
 /// Reads and checks the file.
 ///
 /// # Errors
 /// It cannot be read, or all that is wrong with it.
-pub fn load(path: &Path) -> Result<SimConfig, SimConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| SimConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    parse(&text).map_err(|problems| SimConfigError::Wrong {
-        path: path.to_owned(),
-        problems,
-    })
+pub fn load(path: &Path) -> Result<SimConfig, FileError> {
+    drover_config::load(path, parse)
 }
 
 /// Checks the file's text.
@@ -67,7 +39,7 @@ pub fn load(path: &Path) -> Result<SimConfig, SimConfigError> {
 /// # Errors
 /// All that is wrong with it, by line.
 pub fn parse(text: &str) -> Result<SimConfig, Vec<Problem>> {
-    reader::read(text, |root| {
+    drover_config::read(text, |root| {
         let config = config::tables(root);
         let simulate = simulate(&root.section("simulate"), &config);
         let world = groups(root);

@@ -4,7 +4,7 @@
 //! Read by `config`, made by `seeds`, played by `engine::mishaps`. Data only.
 
 use crate::config;
-use crate::config::reader::Section;
+use drover_config::Section;
 use drover_core::model::Millis;
 use std::time::Duration;
 

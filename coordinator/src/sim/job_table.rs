@@ -4,7 +4,7 @@
 
 use super::trace::Job;
 use crate::config;
-use crate::config::reader::Section;
+use drover_config::Section;
 use drover_core::model::{Locality, MilliCpu, Millis, Resources};
 use std::time::Duration;
 

@@ -17,7 +17,6 @@ pub use greedy::{Choose, Greedy};
 use super::history::History;
 use super::offered::Offered;
 use super::trace::Trace;
-use crate::config::values;
 use drover_core::model::Millis;
 use std::fmt;
 use std::str::FromStr;
@@ -113,9 +112,9 @@ impl FromStr for Policy {
 }
 
 fn idle(policy: &str, text: &str) -> Result<Millis, PolicyError> {
-    let time = values::duration(text).map_err(|problem| PolicyError::Value {
+    let time = drover_config::duration(text).map_err(|problem| PolicyError::Value {
         policy: policy.to_owned(),
-        problem,
+        problem: problem.to_string(),
     })?;
     Ok(Millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }

@@ -1,7 +1,8 @@
 //! `[drain]`: which executors make the workloads go, and which processes count as workloads. A part of `build`.
 
+use drover_config::Section;
+
 use super::MS;
-use crate::config::reader::Section;
 use crate::config::{Drain, ExecutorKind, ProcessMatcher};
 
 pub(super) fn drain(section: &Section<'_>) -> Drain {
@@ -12,6 +13,8 @@ pub(super) fn drain(section: &Section<'_>) -> Drain {
         let kind = match at.value.as_str() {
             "processes" => ExecutorKind::Processes,
             "hooks" => ExecutorKind::Hooks,
+            // Told of already.
+            empty if empty.trim().is_empty() => continue,
             other => {
                 let message = format!("names an unknown executor {other:?}");
                 section.report(at.offset, "executors", &message, "known: processes, hooks");

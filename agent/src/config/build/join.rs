@@ -2,28 +2,25 @@
 //!
 //! A part of `build`. Reads the token file that is named.
 
+use drover_config::{At, Section};
+
 use super::choice;
-use crate::config::reader::{At, Section};
 use crate::config::{Address, Join};
 use crate::identity::token::{CaHash, JoinToken};
 
-pub(super) fn coordinator(root: &Section<'_>) -> Option<Address> {
+pub(super) fn coordinator(root: &Section<'_>) -> Address {
     let fix = "write coordinator = \"https://HOST:7443\"";
-    let before = root.offset();
-    let Some(at) = root.text("coordinator", fix) else {
-        root.report(before, "coordinator", "is required", fix);
-        return None;
-    };
-    let found = address(&at.value);
-    if found.is_none() {
-        root.report(
-            at.offset,
-            "coordinator",
-            "is no https:// address with a port",
-            fix,
-        );
+    let at = root.required("coordinator", fix);
+    let found = at.as_ref().and_then(|at| address(&at.value));
+    if let (Some(at), None) = (&at, &found) {
+        let message = "is no https:// address with a port";
+        root.report(at.offset, "coordinator", message, fix);
     }
-    found
+    // A placeholder stands for what was reported.
+    found.unwrap_or(Address {
+        host: String::new(),
+        port: 0,
+    })
 }
 
 /// "https://HOST:PORT", nothing behind it but one slash.

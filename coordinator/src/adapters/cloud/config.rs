@@ -4,8 +4,8 @@
 //! Called by `app`. Starts nothing.
 
 use super::read;
-use crate::config::{Problem, render};
 use crate::world::WorldSpec;
+use drover_config::FileError;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -41,48 +41,13 @@ pub struct InstanceCommand {
     pub jobs_dir: String,
 }
 
-/// Why the file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum CloudConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// What it says is wrong.
-    #[error("{}", render(path, problems))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// All of it, by line.
-        problems: Vec<Problem>,
-    },
-}
-
-fn load<T>(
-    path: &Path,
-    parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>,
-) -> Result<T, CloudConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CloudConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    parse(&text).map_err(|problems| CloudConfigError::Wrong {
-        path: path.to_owned(),
-        problems,
-    })
-}
-
 impl CloudConfig {
     /// Reads and checks the file.
     ///
     /// # Errors
     /// Unreadable, or all that is wrong with it.
-    pub fn load(path: &Path) -> Result<Self, CloudConfigError> {
-        load(path, read::cloud)
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        drover_config::load(path, read::cloud)
     }
 }
 
@@ -90,6 +55,6 @@ impl CloudConfig {
 ///
 /// # Errors
 /// Unreadable, or all that is wrong with it.
-pub fn load_world(path: &Path) -> Result<WorldSpec, CloudConfigError> {
-    load(path, read::world)
+pub fn load_world(path: &Path) -> Result<WorldSpec, FileError> {
+    drover_config::load(path, read::world)
 }

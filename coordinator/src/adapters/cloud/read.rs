@@ -3,19 +3,17 @@
 //! Called by `config` beside it. `docs/sim-cloud.md` describes every key; a test holds the two together.
 
 use super::config::{CloudConfig, InstanceCommand};
-use crate::config::Problem;
-use crate::config::reader::{self, Section};
-use crate::config::values::any_text;
 use crate::world::{
     ApiSpec, GroupSpec, MarketSpec, OfferingSpec, TroubleSpec, WindowSpec, WorldSpec,
 };
+use drover_config::{Problem, Section, any_text};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The file of `drover sim-cloud run`.
 pub(super) fn cloud(text: &str) -> Result<CloudConfig, Vec<Problem>> {
-    reader::read(text, |root| {
+    drover_config::read(text, |root| {
         let work_dir = required(
             root,
             "work_dir",
@@ -34,7 +32,7 @@ pub(super) fn cloud(text: &str) -> Result<CloudConfig, Vec<Problem>> {
 
 /// The file of an embedded world.
 pub(super) fn world(text: &str) -> Result<WorldSpec, Vec<Problem>> {
-    reader::read(text, groups)
+    drover_config::read(text, groups)
 }
 
 /// The largest whole number in TOML.
@@ -43,20 +41,14 @@ const COUNT: u32 = 10_000_000;
 
 /// A text that must be there; empty when it is not, which is reported.
 fn required(section: &Section<'_>, key: &'static str, fix: &str) -> String {
-    if !section.has(key) {
-        section.report(section.offset(), key, "is required", fix);
-    }
     section
-        .text(key, fix)
+        .required(key, fix)
         .map_or_else(String::new, |at| at.value)
 }
 
 /// A number that must be there; the least when it is not, which is reported.
 fn needed(section: &Section<'_>, key: &'static str, least: u64, most: u64, example: &str) -> u64 {
-    if !section.has(key) {
-        let fix = format!("write {key} = {example}");
-        section.report(section.offset(), key, "is required", &fix);
-    }
+    section.require(key, &format!("write {key} = {example}"));
     section
         .number(key, least..=most)
         .map_or(least, |at| at.value)

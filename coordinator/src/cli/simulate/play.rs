@@ -6,15 +6,16 @@ use crate::cli::exit::CliError;
 use crate::cli::output::{Format, Out, json, say, write_out, yaml};
 use crate::sim;
 use crate::sim::compare::{self, Setting, comparison};
-use crate::sim::config::{SimConfig, SimConfigError};
+use crate::sim::config::SimConfig;
 use crate::sim::history::History;
 use crate::sim::offered::{Offered, of_config};
 use crate::sim::policy::{NAMES, Policy};
 use crate::sim::report::{self, Report};
 use crate::sim::score::{Run, Score, jobs_file, object, score, table};
-use crate::sim::trace::read::{Format as TraceFormat, TraceError};
+use crate::sim::trace::read::Format as TraceFormat;
 use crate::sim::trace::{Trace, read};
 use clap::Args;
+use drover_config::FileError;
 use std::path::{Path, PathBuf};
 
 /// Flags of `drover simulate TRACE`.
@@ -210,24 +211,23 @@ fn bad(path: &Path, text: &str) -> CliError {
     CliError::Config(format!("{} has {count} {noun}", path.display()))
 }
 
-fn config(path: &Path) -> Result<SimConfig, CliError> {
-    sim::config::load(path).map_err(|error| match &error {
-        SimConfigError::Read { path, source } => {
+fn refused(error: &FileError) -> CliError {
+    match error {
+        FileError::Read { path, source } => {
             CliError::Config(format!("cannot read {}: {source}", path.display()))
         }
-        SimConfigError::Wrong { path, .. } => bad(path, &error.to_string()),
-    })
+        FileError::Wrong { path, .. } => bad(path, &error.to_string()),
+    }
+}
+
+fn config(path: &Path) -> Result<SimConfig, CliError> {
+    sim::config::load(path).map_err(|error| refused(&error))
 }
 
 fn trace(path: &Path, setup: &SimConfig, format: Option<&str>) -> Result<Trace, CliError> {
     let mut options = setup.simulate.trace.clone();
     options.format = format.and_then(TraceFormat::named).or(options.format);
-    let mut trace = read::load(path, &options).map_err(|error| match &error {
-        TraceError::Read { path, source } => {
-            CliError::Config(format!("cannot read {}: {source}", path.display()))
-        }
-        TraceError::Wrong { path, .. } => bad(path, &error.to_string()),
-    })?;
+    let mut trace = read::load(path, &options).map_err(|error| refused(&error))?;
     if setup.simulate.skip_unfit {
         sim::engine::leave_out_unfit(&mut trace, setup);
     }

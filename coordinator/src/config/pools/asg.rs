@@ -2,21 +2,23 @@
 //!
 //! Called by `config::pools`.
 
-use super::{AsgPool, Seen, group, required};
-use crate::config::reader::Section;
+use super::{AsgPool, Seen, group};
 use crate::config::{aws, regions};
+use drover_config::Section;
 use std::collections::BTreeSet;
 
 pub(super) fn asg(section: &Section<'_>, owner: &str, seen: &mut Seen) -> Option<AsgPool> {
     let fix = "write region = \"us-west-2\"";
-    let region = required(section, "region", fix).and_then(|at| match regions::region(&at.value) {
-        Ok(region) => Some(region),
-        Err(message) => {
-            let fix = regions::advice(&at.value);
-            section.report(at.offset, "region", &message, &fix);
-            None
-        }
-    });
+    let region = section
+        .required("region", fix)
+        .and_then(|at| match regions::region(&at.value) {
+            Ok(region) => Some(region),
+            Err(message) => {
+                let fix = regions::advice(&at.value);
+                section.report(at.offset, "region", &message, &fix);
+                None
+            }
+        });
     let role_arn = aws::role(section);
     let place = (region.clone().unwrap_or_default(), role_arn.clone());
     let group = group(section, place, owner, seen);

@@ -3,8 +3,8 @@
 //! Called by `config::pools`.
 
 use super::{PowerCommands, Seen, StaticPool};
-use crate::config::reader::Section;
 use crate::config::{DAY, SECOND, millis, values};
+use drover_config::Section;
 use drover_core::model::{Bytes, InstanceId, MilliCpu, Millis, Resources};
 use std::collections::BTreeMap;
 
@@ -19,9 +19,7 @@ fn host_name(name: &str) -> bool {
 
 pub(super) fn fixed(section: &Section<'_>, owner: &str, seen: &mut Seen) -> StaticPool {
     let fix = "write hosts = [\"titan-01\", \"titan-02\"]";
-    if !section.has("hosts") {
-        section.report(section.offset(), "hosts", "is required", fix);
-    }
+    section.require("hosts", fix);
     let hosts = section.texts("hosts", fix);
     let mut ids = Vec::new();
     if hosts.as_ref().is_some_and(Vec::is_empty) {

@@ -5,8 +5,9 @@
 use super::{Origin, PoolConfig, PoolSource};
 use crate::config::disruption::{self, DisruptionBudget};
 use crate::config::notices::{self, NoticePolicy};
-use crate::config::reader::Section;
+use crate::config::values::Amounts as _;
 use crate::config::{DAY, SECOND, millis, values};
+use drover_config::{Section, any_text};
 use drover_core::model::{MicroUsd, Millis, Mode, PoolId, Quota, SiteId};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -108,8 +109,8 @@ pub(in crate::config) fn terms(section: &Section<'_>, min: u32, max: Option<u32>
     let disruption = disruption::read(section.sections("disruption"));
     let grace = span("grace", Duration::ZERO, Millis::seconds(30), "30s");
     let notices = notices::read(&section.section("notices"));
-    let labels = section.map("labels", texts, values::any_text);
-    let taints = section.map("taints", texts, values::any_text);
+    let labels = section.map("labels", texts, any_text);
+    let taints = section.map("taints", texts, any_text);
     let prices = section.map("prices", "write { \"p2.16xlarge\" = 14.4 }", values::usd);
     PoolTerms {
         mode: mode.map_or(Mode::Observe, |at| at.value),

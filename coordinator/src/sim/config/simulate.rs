@@ -2,12 +2,12 @@
 //!
 //! Called by `sim::config`. `docs/simulate.md` describes its keys.
 
-use crate::config::reader::Section;
 use crate::config::{self, Config};
 use crate::sim::fault::{self, Fault};
 use crate::sim::job_table;
 use crate::sim::trace::Job;
 use crate::sim::trace::read::{Format, Options};
+use drover_config::Section;
 use drover_core::model::Millis;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 
 use super::Trace;
 use super::read::MOST_PROBLEMS;
-use crate::config::{Problem, values};
+use drover_config::Problem;
 use drover_core::model::Millis;
 use std::collections::BTreeMap;
 
@@ -229,7 +229,7 @@ impl Row<'_> {
 
     /// A duration with its unit.
     pub(super) fn duration(&self, column: usize, faults: &mut Faults) -> Millis {
-        match values::duration(self.text(column)) {
+        match drover_config::duration(self.text(column)) {
             Ok(span) => Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
             Err(_) => {
                 self.wrong(

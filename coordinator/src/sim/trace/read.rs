@@ -4,9 +4,9 @@
 
 use super::cells::Faults;
 use super::{Trace, lines, openb, philly, simple};
-use crate::config::{Problem, render};
+use drover_config::{FileError, Problem};
 use drover_core::model::Millis;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Problems told of one file; then reading ends.
 pub const MOST_PROBLEMS: usize = 20;
@@ -109,33 +109,12 @@ impl Default for Options {
     }
 }
 
-/// Why there is no trace.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// What it says is wrong.
-    #[error("{}", render(path, problems))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// By line, at most [`MOST_PROBLEMS`].
-        problems: Vec<Problem>,
-    },
-}
-
 /// Reads a trace file.
 ///
 /// # Errors
-/// The file cannot be read, or all that is wrong with it.
-pub fn load(path: &Path, options: &Options) -> Result<Trace, TraceError> {
-    let bytes = std::fs::read(path).map_err(|source| TraceError::Read {
+/// The file cannot be read, or what is wrong with it: at most [`MOST_PROBLEMS`].
+pub fn load(path: &Path, options: &Options) -> Result<Trace, FileError> {
+    let bytes = std::fs::read(path).map_err(|source| FileError::Read {
         path: path.to_owned(),
         source,
     })?;
@@ -143,7 +122,7 @@ pub fn load(path: &Path, options: &Options) -> Result<Trace, TraceError> {
     let read = String::from_utf8(bytes)
         .map_err(|error| not_utf8(error.as_bytes(), error.utf8_error().valid_up_to()));
     read.and_then(|text| parse(&name.to_string_lossy(), &text, options))
-        .map_err(|problems| TraceError::Wrong {
+        .map_err(|problems| FileError::Wrong {
             path: path.to_owned(),
             problems,
         })

@@ -1,7 +1,10 @@
-//! The known key that somebody meant who wrote an unknown one. Called by `reader` for keys and by `regions` for names. Pure.
+//! The known key that somebody meant who wrote an unknown one. Pure.
+//!
+//! Called by `tables` for keys, and by whoever knows which values there are.
 
 /// The known key at an edit distance of at most 2.
-pub(in crate::config) fn nearest<'k>(text: &str, known: &[&'k str]) -> Option<&'k str> {
+#[must_use]
+pub fn nearest<'k>(text: &str, known: &[&'k str]) -> Option<&'k str> {
     let (distance, key) = known
         .iter()
         .map(|key| (edits(text.as_bytes(), key.as_bytes()), *key))

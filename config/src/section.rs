@@ -1,13 +1,12 @@
-//! Reads a TOML table key by key and collects every problem with its line, so that one run tells them all.
+//! One table of a TOML text while it is read, and the problems found so far.
 //!
-//! Called by `config`, and by `adapters::cloud` for its own file. Knows TOML, not what the keys mean.
+//! Called by whoever reads a config: [`read`] hands out the root. The files below have what a section is asked.
 
-mod nearest;
+mod notation;
 mod plain;
 mod tables;
-mod units;
 
-pub(super) use nearest::nearest;
+pub use notation::{any_text, kind};
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -15,22 +14,12 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// One thing wrong with a config file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Line, from 1.
-    pub line: usize,
-    /// The key with its tables ("drain.executors").
-    pub key: String,
-    /// What is wrong.
-    pub message: String,
-    /// What to write instead.
-    pub fix: String,
-}
+use crate::file::Problem;
+use crate::lines::line_at;
 
 /// Problems found so far, with the text that lines are counted in.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+struct Reader<'a> {
     text: &'a str,
     problems: RefCell<Vec<Problem>>,
 }
@@ -43,24 +32,22 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn report(
+    fn report(
         &self,
         at: usize,
         key: impl Into<String>,
         message: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        let upto = &self.text.as_bytes()[..at.min(self.text.len())];
         self.problems.borrow_mut().push(Problem {
-            line: 1 + upto.iter().filter(|byte| **byte == b'\n').count(),
+            line: line_at(self.text, at),
             key: key.into(),
             message: message.into(),
             fix: fix.into(),
         });
     }
 
-    /// Something was found at this key or below it.
-    pub(crate) fn blames(&self, key: &str) -> bool {
+    fn blames(&self, key: &str) -> bool {
         let problems = self.problems.borrow();
         problems.iter().any(|problem| problem.key.starts_with(key))
     }
@@ -76,7 +63,7 @@ impl<'a> Reader<'a> {
 ///
 /// # Errors
 /// All that is wrong with it, by line.
-pub(crate) fn read<T>(text: &str, read: impl FnOnce(&Section<'_>) -> T) -> Result<T, Vec<Problem>> {
+pub fn read<T>(text: &str, read: impl FnOnce(&Section<'_>) -> T) -> Result<T, Vec<Problem>> {
     let reader = Reader::new(text);
     let (table, broken) = DeTable::parse_recoverable(text);
     if !broken.is_empty() {
@@ -106,13 +93,15 @@ pub(crate) fn read<T>(text: &str, read: impl FnOnce(&Section<'_>) -> T) -> Resul
 
 /// A value with where it stands.
 #[derive(Debug, Clone)]
-pub(crate) struct At<T> {
-    pub(crate) value: T,
-    pub(crate) offset: usize,
+pub struct At<T> {
+    /// What it says.
+    pub value: T,
+    /// Its first byte in the text.
+    pub offset: usize,
 }
 
-/// One table while it is read. [`Section::finish`] refuses what nobody asked for.
-pub(crate) struct Section<'a> {
+/// One table while it is read; what is asked of it reports what is wrong. [`Section::finish`] refuses what nobody asked for.
+pub struct Section<'a> {
     reader: &'a Reader<'a>,
     path: String,
     offset: usize,
@@ -142,22 +131,27 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// What is wrong was reported already, here or below.
-    pub(crate) fn blames(&self, key: &str) -> bool {
+    /// Something was reported of this key, named with its tables, or below it.
+    #[must_use]
+    pub fn blames(&self, key: &str) -> bool {
         self.reader.blames(key)
     }
 
     /// Its name with those above it; empty for the root.
-    pub(crate) fn path(&self) -> &str {
+    #[must_use]
+    pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Where the section begins.
-    pub(crate) fn offset(&self) -> usize {
+    /// Its first byte in the text; that of the section above where it is not there.
+    #[must_use]
+    pub fn offset(&self) -> usize {
         self.offset
     }
 
-    pub(crate) fn key(&self, key: &str) -> String {
+    /// A key of it with its tables.
+    #[must_use]
+    pub fn key(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
         } else {
@@ -165,18 +159,27 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(crate) fn report(&self, offset: usize, key: &str, message: &str, fix: &str) {
+    /// Reports a problem of one of its keys: where, what is wrong (the key will stand before it), what to write instead.
+    pub fn report(&self, offset: usize, key: &str, message: &str, fix: &str) {
         self.reader.report(offset, self.key(key), message, fix);
     }
 
     /// The key is there, whatever it holds.
-    pub(crate) fn has(&self, key: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
         self.table
             .is_some_and(|table| table.iter().any(|(name, _)| name.get_ref().as_ref() == key))
     }
 
+    /// Reports that the key is required, where it is not there.
+    pub fn require(&self, key: &str, fix: &str) {
+        if !self.has(key) {
+            self.report(self.offset, key, "is required", fix);
+        }
+    }
+
     /// Unknown keys are not reported: too little is known to tell which they are.
-    pub(crate) fn accept_all(&self) {
+    pub fn accept_all(&self) {
         self.lenient.set(true);
     }
 
@@ -190,14 +193,6 @@ impl<'a> Section<'a> {
     }
 
     fn wrong(&self, key: &str, span: &Range<usize>, found: &DeValue<'_>, fix: &str) {
-        let message = format!("is {}", article(found.type_str()));
-        self.report(span.start, key, &message, fix);
-    }
-}
-
-fn article(kind: &str) -> String {
-    match kind.as_bytes().first() {
-        Some(b'a' | b'e' | b'i' | b'o' | b'u') => format!("an {kind}"),
-        _ => format!("a {kind}"),
+        self.report(span.start, key, &kind(found), fix);
     }
 }

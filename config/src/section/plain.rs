@@ -1,12 +1,13 @@
-//! Values that stand for themselves: texts, words, whole numbers, flags.
-//!
-//! Called by whoever reads a config, through [`Section`].
+//! Values that stand for themselves: texts, paths, words, whole numbers, flags. A part of `section`.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use super::{At, Section};
 
 impl Section<'_> {
     /// A text.
-    pub(crate) fn text(&self, key: &'static str, fix: &str) -> Option<At<String>> {
+    pub fn text(&self, key: &'static str, fix: &str) -> Option<At<String>> {
         let value = self.value(key)?;
         let Some(text) = value.get_ref().as_str() else {
             self.wrong(key, &value.span(), value.get_ref(), fix);
@@ -22,8 +23,25 @@ impl Section<'_> {
         })
     }
 
+    /// A text that must be there.
+    pub fn required(&self, key: &'static str, fix: &str) -> Option<At<String>> {
+        self.require(key, fix);
+        self.text(key, fix)
+    }
+
+    /// An absolute path. One that is not is reported and given all the same.
+    pub fn absolute(&self, key: &'static str) -> Option<PathBuf> {
+        let fix = "write an absolute path";
+        let at = self.text(key, fix)?;
+        let path = PathBuf::from(&at.value);
+        if !path.is_absolute() {
+            self.report(at.offset, key, "is a relative path", fix);
+        }
+        Some(path)
+    }
+
     /// A text that may be empty.
-    pub(crate) fn loose_text(&self, key: &'static str, fix: &str) -> Option<String> {
+    pub fn loose_text(&self, key: &'static str, fix: &str) -> Option<String> {
         let value = self.value(key)?;
         let found = value.get_ref().as_str().map(str::to_owned);
         if found.is_none() {
@@ -32,8 +50,8 @@ impl Section<'_> {
         found
     }
 
-    /// A list of texts.
-    pub(crate) fn texts(&self, key: &'static str, fix: &str) -> Option<Vec<At<String>>> {
+    /// A list of texts; an empty one among them is reported and given all the same.
+    pub fn texts(&self, key: &'static str, fix: &str) -> Option<Vec<At<String>>> {
         let value = self.value(key)?;
         let Some(items) = value.get_ref().as_array() else {
             self.wrong(key, &value.span(), value.get_ref(), fix);
@@ -58,11 +76,7 @@ impl Section<'_> {
     }
 
     /// A whole number within a range.
-    pub(crate) fn count(
-        &self,
-        key: &'static str,
-        within: std::ops::RangeInclusive<u32>,
-    ) -> Option<At<u32>> {
+    pub fn count(&self, key: &'static str, within: RangeInclusive<u32>) -> Option<At<u32>> {
         let at = self.number(key, (*within.start()).into()..=(*within.end()).into())?;
         // Within the range, so it fits.
         let value = u32::try_from(at.value).ok()?;
@@ -73,11 +87,7 @@ impl Section<'_> {
     }
 
     /// A whole number within a wide range.
-    pub(crate) fn number(
-        &self,
-        key: &'static str,
-        within: std::ops::RangeInclusive<u64>,
-    ) -> Option<At<u64>> {
+    pub fn number(&self, key: &'static str, within: RangeInclusive<u64>) -> Option<At<u64>> {
         let value = self.value(key)?;
         let start = value.span().start;
         let fix = format!(
@@ -102,7 +112,7 @@ impl Section<'_> {
     }
 
     /// True or false.
-    pub(crate) fn flag(&self, key: &'static str) -> Option<bool> {
+    pub fn flag(&self, key: &'static str) -> Option<bool> {
         let value = self.value(key)?;
         let found = value.get_ref().as_bool();
         if found.is_none() {
@@ -113,11 +123,7 @@ impl Section<'_> {
     }
 
     /// One of some words.
-    pub(crate) fn choice<T: Copy>(
-        &self,
-        key: &'static str,
-        choices: &[(&str, T)],
-    ) -> Option<At<T>> {
+    pub fn choice<T: Copy>(&self, key: &'static str, choices: &[(&str, T)]) -> Option<At<T>> {
         let names: Vec<String> = choices
             .iter()
             .map(|(name, _)| format!("{name:?}"))

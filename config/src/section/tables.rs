@@ -1,13 +1,11 @@
-//! Tables below a table: one, a list, under free names; and what nobody asked for in one.
-//!
-//! Called by whoever reads a config, through [`Section`].
+//! Tables below a table: one, a list, under free names; and what nobody asked for in one. A part of `section`.
 
 use super::Section;
-use super::nearest::nearest;
+use crate::nearest::nearest;
 
 impl<'a> Section<'a> {
     /// A table, empty when it is not there.
-    pub(crate) fn section(&self, key: &'static str) -> Section<'a> {
+    pub fn section(&self, key: &'static str) -> Section<'a> {
         let path = self.key(key);
         let Some(value) = self.value(key) else {
             return Self::at(self.reader, path, self.offset, None);
@@ -21,7 +19,7 @@ impl<'a> Section<'a> {
     }
 
     /// Tables under free names, as in [control.team.vision]; each with its name.
-    pub(crate) fn named_sections(&self, key: &'static str) -> Vec<(String, Section<'a>)> {
+    pub fn named_sections(&self, key: &'static str) -> Vec<(String, Section<'a>)> {
         let path = self.key(key);
         let fix = format!("write tables: [{path}.NAME]");
         let Some(value) = self.value(key) else {
@@ -50,7 +48,7 @@ impl<'a> Section<'a> {
     }
 
     /// A list of tables.
-    pub(crate) fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
+    pub fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
         let path = self.key(key);
         let fix = format!("write tables: [[{path}]]");
         let Some(value) = self.value(key) else {
@@ -76,7 +74,7 @@ impl<'a> Section<'a> {
     }
 
     /// Refuses keys that were never asked for.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         if self.lenient.get() {
             return;
         }

@@ -1,20 +1,22 @@
-//! Values with a unit or a notation of their own: durations, money, CPUs, quotas, and what a caller reads out of a text or
-//! under free names.
-//!
-//! Called by whoever reads a config, through [`Section`].
+//! Values with a notation of their own: durations, and what the caller reads out of a text, a value or a table of free names.
+//! A part of `section`.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml::de::DeValue;
 
 use super::Section;
-use crate::config::values;
-use std::collections::BTreeMap;
-use std::time::Duration;
-use toml::de::DeValue;
+use crate::units;
 
 impl Section<'_> {
     /// A duration within a range; numbers are refused for want of a unit.
-    pub(crate) fn duration(
+    pub fn duration(
         &self,
         key: &'static str,
-        within: std::ops::RangeInclusive<Duration>,
+        within: RangeInclusive<Duration>,
         example: &str,
     ) -> Option<Duration> {
         let value = self.value(key)?;
@@ -27,7 +29,7 @@ impl Section<'_> {
                 self.report(start, key, &message, &fix);
                 None
             }
-            DeValue::String(text) => match values::duration(text) {
+            DeValue::String(text) => match units::duration(text) {
                 Ok(found) if within.contains(&found) => Some(found),
                 Ok(_) => {
                     let message = format!("{text:?} is out of range");
@@ -35,8 +37,8 @@ impl Section<'_> {
                     self.report(start, key, &message, &fix);
                     None
                 }
-                Err(message) => {
-                    self.report(start, key, &message, &fix);
+                Err(error) => {
+                    self.report(start, key, &error.to_string(), &fix);
                     None
                 }
             },
@@ -47,59 +49,43 @@ impl Section<'_> {
         }
     }
 
-    /// An amount of money, as a number of USD; micro-USD.
-    pub(crate) fn usd(&self, key: &'static str) -> Option<u64> {
-        let value = self.value(key)?;
-        let found = values::usd(value.get_ref());
-        if let Err(message) = &found {
-            let fix = format!("write USD, as in {key} = 14.4");
-            self.report(value.span().start, key, message, &fix);
-        }
-        found.ok()
-    }
-
-    /// A number of CPUs; thousandths.
-    pub(crate) fn cpus(&self, key: &'static str) -> Option<u64> {
-        let value = self.value(key)?;
-        let found = values::milli_cpus(value.get_ref());
-        if let Err(message) = &found {
-            let fix = format!("write a number, as in {key} = 4 or {key} = 0.5");
-            self.report(value.span().start, key, message, &fix);
-        }
-        found.ok()
-    }
-
-    /// A number or a text in percent.
-    pub(crate) fn quota(&self, key: &'static str) -> Option<drover_core::model::Quota> {
-        let value = self.value(key)?;
-        let found = values::quota(value.get_ref());
-        if let Err(message) = &found {
-            let fix = format!("write {key} = \"10%\" or a number of nodes");
-            self.report(value.span().start, key, message, &fix);
-        }
-        found.ok()
-    }
-
     /// A text that `read` understands.
-    pub(crate) fn parsed<T>(
+    pub fn parsed<T, E: Display>(
         &self,
         key: &'static str,
         example: &str,
-        read: impl Fn(&str) -> Result<T, String>,
+        read: impl Fn(&str) -> Result<T, E>,
     ) -> Option<T> {
         let fix = format!("write {key} = \"{example}\"");
         let at = self.text(key, &fix)?;
         match read(&at.value) {
             Ok(found) => Some(found),
+            Err(error) => {
+                self.report(at.offset, key, &error.to_string(), &fix);
+                None
+            }
+        }
+    }
+
+    /// Any value that `read` understands; it says why one is none.
+    pub fn valued<T>(
+        &self,
+        key: &'static str,
+        fix: &str,
+        read: impl Fn(&DeValue<'_>) -> Result<T, String>,
+    ) -> Option<T> {
+        let value = self.value(key)?;
+        match read(value.get_ref()) {
+            Ok(found) => Some(found),
             Err(message) => {
-                self.report(at.offset, key, &message, &fix);
+                self.report(value.span().start, key, &message, fix);
                 None
             }
         }
     }
 
     /// Free names to values, such as labels or prices; `read` says why a value is none.
-    pub(crate) fn map<T>(
+    pub fn map<T>(
         &self,
         key: &'static str,
         fix: &str,
@@ -126,4 +112,24 @@ impl Section<'_> {
         }
         found
     }
+}
+
+/// Any text.
+///
+/// # Errors
+/// What the value is instead.
+pub fn any_text(value: &DeValue<'_>) -> Result<String, String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| kind(value))
+}
+
+/// What a value is that should be something else: "is an integer".
+#[must_use]
+pub fn kind(value: &DeValue<'_>) -> String {
+    let name = value.type_str();
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("is {article} {name}")
 }
