@@ -1,6 +1,6 @@
 //! How long plans take: one JSON object a line, `{case, value, unit}` with `target` where the case is the whole workload
-//! that the budget names. `plan_bench [REPEATS [PART]]`: only cases whose name
-//! contains PART.
+//! that the budget names. `plan_bench [REPEATS [PART]]`: only the case whose name is PART, else those whose name
+//! contains it.
 //!
 //! Built and run by `cargo xtask bench plan`. Every case asserts what its plan does before a figure is printed: a figure
 //! of a wrong plan is worth nothing (SC-48). Timed is `planner::plan`, check included, as core time; inputs are built outside.
@@ -59,14 +59,15 @@ fn main() -> std::process::ExitCode {
         .nth(1)
         .and_then(|text| text.parse().ok())
         .unwrap_or(10);
-    let cases = mix::cases()
-        .into_iter()
-        .chain([estimator::case()])
-        .chain(queues::cases())
-        .chain(fleet::cases());
-    let mut medians = BTreeMap::new();
+    let mut cases = mix::cases();
+    cases.push(estimator::case());
+    cases.extend(queues::cases());
+    cases.extend(fleet::cases());
     let part = std::env::args().nth(2).unwrap_or_default();
-    for case in cases.filter(|case| case.name.contains(&part)) {
+    let whole = cases.iter().any(|case| case.name == part);
+    cases.retain(|case| case.name == part || !whole && case.name.contains(&part));
+    let mut medians = BTreeMap::new();
+    for case in cases {
         if let Err(why) = measure(&case, repeats.max(1), &mut medians) {
             eprintln!("plan_bench: {}: {why}", case.name);
             return std::process::ExitCode::FAILURE;

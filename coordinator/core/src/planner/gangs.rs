@@ -79,10 +79,10 @@ struct Short {
 }
 
 impl<'a> Round<'a> {
-    fn new(work: &Work<'a>, would: bool) -> Self {
+    fn new(would: bool) -> Self {
         Self {
             maps: BTreeMap::new(),
-            log: Log::new(work),
+            log: Log::default(),
             would,
             kinds: BTreeMap::new(),
             looks: Vec::new(),
@@ -145,7 +145,7 @@ impl Gangs {
     /// Places the minimum of gangs, in the order given (age, index), on real supply or, in the second phase, wholly in
     /// observed pools.
     pub fn place(&mut self, work: &mut Work<'_>, gangs: &[usize], ends: &mut Ends, would: bool) {
-        let mut round = Round::new(work, would);
+        let mut round = Round::new(would);
         for &class in gangs {
             let input = work.input;
             let Some(gang) = &input.classes[class].gang else {

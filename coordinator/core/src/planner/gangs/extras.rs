@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 impl Gangs {
     /// Grows gangs that are whole towards their maximum, in the order given.
     pub fn extend(&self, work: &mut Work<'_>, gangs: &[usize], would: bool) {
-        let mut round = Round::new(work, would);
+        let mut round = Round::new(would);
         for class in gangs {
             let input = work.input;
             let (Some(domain), Some(gang)) = (self.whole.get(class), &input.classes[*class].gang)

@@ -3,43 +3,22 @@
 //!
 //! **Invariant:** within one run of `gangs` room is only ever taken; whoever takes it says so in the `Log`.
 
+mod growing;
+
+pub(super) use growing::Growing;
+use growing::Suit;
+
 use super::map::Map;
 use crate::planner::state::Work;
 
-/// What was taken from since the run of `gangs` began, and the order of use as it was then.
+/// What was taken from since the run of `gangs` began.
+#[derive(Default)]
 pub(super) struct Log {
     bins: Vec<usize>,
     offers: Vec<usize>,
-    rank_gpu: Vec<u32>,
-    rank_cpu: Vec<u32>,
 }
 
 impl Log {
-    pub fn new(work: &Work<'_>) -> Self {
-        let ranks = |order: &[usize]| {
-            let mut ranks = vec![u32::MAX; work.bins.len()];
-            for (rank, b) in order.iter().enumerate() {
-                ranks[*b] = index(rank);
-            }
-            ranks
-        };
-        Self {
-            bins: Vec::new(),
-            offers: Vec::new(),
-            rank_gpu: ranks(&work.order_gpu),
-            rank_cpu: ranks(&work.order_cpu),
-        }
-    }
-
-    /// Place of a bin in the order of use for units with or without GPUs.
-    fn rank(&self, gpus: u32, bin: usize) -> u32 {
-        if gpus > 0 {
-            self.rank_gpu[bin]
-        } else {
-            self.rank_cpu[bin]
-        }
-    }
-
     pub fn took(&mut self, bin: usize) {
         self.bins.push(bin);
     }
@@ -49,54 +28,54 @@ impl Log {
     }
 }
 
-/// Room on one node, in the order of use.
+/// Room on one node.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Place in the order of use.
-    rank: u32,
     bin: u32,
     units: u32,
+    /// Index of its span.
+    span: u32,
 }
 
-/// Existing room of one domain: entries `from..to`.
+/// Existing room of one domain: entries `first..to`, in the order of use.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     pub domain: usize,
-    from: usize,
+    /// The first entry with room; `to` when there is none.
+    first: usize,
     to: usize,
+    /// Tier of the first: how late in the order of use; 0 when there is none.
+    pub late: usize,
     /// Units in all.
     pub units: u64,
-}
-
-/// A pool that could grow in a domain.
-pub(super) struct Growing {
-    /// Entry in the map's pools.
-    pub slot: usize,
-    pub domain: usize,
-    pub pool: usize,
-    /// Units that its open nodes still take.
-    pub open: u32,
-    /// Offers that suit, with the units of one node.
-    pub offers: Vec<(usize, u32)>,
 }
 
 /// What one kind of gang sees.
 pub(super) struct Look {
     class: usize,
     entries: Vec<Entry>,
+    /// Per bin, its entry; `NONE` where there never was room.
+    entry_of: Vec<u32>,
     /// By domain.
     pub spans: Vec<Span>,
     /// By (domain, pool).
     pub growing: Vec<Growing>,
+    /// By (domain, pool), then cheapest per unit first.
+    pub suits: Vec<Suit>,
+    /// Indices of `suits` by domain, then cheapest per unit first.
+    pub cheapest: Vec<usize>,
     seen_bins: usize,
     seen_offers: usize,
 }
+
+/// A bin without an entry.
+const NONE: u32 = u32::MAX;
 
 impl Look {
     /// Looks once over nodes and offers.
     pub fn new(work: &Work<'_>, map: &Map, class: usize, would: bool, log: &Log) -> Self {
         let unit = &work.input.classes[class];
-        let mut found: Vec<(usize, Entry)> = Vec::new();
+        let mut found: Vec<(usize, u32, u32)> = Vec::new();
         for &b in work.order_for(class) {
             let bin = &work.bins[b];
             if bin.free.size.gpus < unit.unit.gpus || bin.would != would {
@@ -107,47 +86,55 @@ impl Look {
             };
             let units = work.room_at_most(class, b);
             if units > 0 {
-                let entry = Entry {
-                    rank: log.rank(unit.unit.gpus, b),
-                    bin: index(b),
-                    units,
-                };
-                found.push((domain, entry));
+                found.push((domain, index(b), units));
             }
         }
         // Stable: within a domain in the order of use.
-        found.sort_by_key(|(domain, _)| *domain);
-        let mut spans: Vec<Span> = Vec::new();
-        for (at, (domain, entry)) in found.iter().enumerate() {
-            match spans.last_mut() {
-                Some(span) if span.domain == *domain => {
-                    span.to = at + 1;
-                    span.units += u64::from(entry.units);
-                }
-                _ => spans.push(Span {
-                    domain: *domain,
-                    from: at,
-                    to: at + 1,
-                    units: u64::from(entry.units),
-                }),
-            }
-        }
+        found.sort_by_key(|(domain, ..)| *domain);
         let mut look = Self {
             class,
-            entries: found.into_iter().map(|(_, entry)| entry).collect(),
-            spans,
-            growing: growing(work, map, class, would),
+            entries: Vec::with_capacity(found.len()),
+            entry_of: vec![NONE; work.bins.len()],
+            spans: Vec::new(),
+            growing: Vec::new(),
+            suits: Vec::new(),
+            cheapest: Vec::new(),
             seen_bins: log.bins.len(),
             seen_offers: log.offers.len(),
         };
+        for (domain, bin, units) in found {
+            look.add(work, domain, bin, units);
+        }
+        look.grow(work, map, would);
         look.opened(work, map, |_| true);
         look
+    }
+
+    /// Adds a node's room behind that of those before it, by domain.
+    fn add(&mut self, work: &Work<'_>, domain: usize, bin: u32, units: u32) {
+        let at = self.entries.len();
+        if self.spans.last().is_none_or(|span| span.domain != domain) {
+            self.spans.push(Span {
+                domain,
+                first: at,
+                to: at,
+                late: work.bins[bin as usize].tier as usize,
+                units: 0,
+            });
+        }
+        let span = index(self.spans.len() - 1);
+        if let Some(last) = self.spans.last_mut() {
+            last.to = at + 1;
+            last.units += u64::from(units);
+        }
+        self.entry_of[bin as usize] = index(at);
+        self.entries.push(Entry { bin, units, span });
     }
 
     /// Works in what was taken since.
     pub fn update(&mut self, work: &Work<'_>, map: &Map, log: &Log) {
         for &b in &log.bins[self.seen_bins..] {
-            self.again(work, map, log, b);
+            self.again(work, b);
         }
         self.seen_bins = log.bins.len();
         let fresh = &log.offers[self.seen_offers..];
@@ -161,26 +148,24 @@ impl Look {
         self.seen_offers = log.offers.len();
     }
 
-    fn again(&mut self, work: &Work<'_>, map: &Map, log: &Log, b: usize) {
-        let bin = &work.bins[b];
-        let Some(domain) = map.of_bin(b, bin.kind) else {
+    /// Looks again at a bin that was taken from.
+    fn again(&mut self, work: &Work<'_>, b: usize) {
+        let Some(entry) = self.entries.get_mut(self.entry_of[b] as usize) else {
             return;
         };
-        let Ok(at) = self.spans.binary_search_by_key(&domain, |s| s.domain) else {
+        if entry.units == 0 {
             return;
-        };
-        let span = &mut self.spans[at];
-        let unit = &work.input.classes[self.class];
-        let mine = &mut self.entries[span.from..span.to];
-        let rank = log.rank(unit.unit.gpus, b);
-        if span.units > 0
-            && let Ok(at) = mine.binary_search_by_key(&rank, |e| e.rank)
-            && mine[at].units > 0
-        {
-            let units = work.room_at_most(self.class, b).min(mine[at].units);
-            span.units -= u64::from(mine[at].units - units);
-            mine[at].units = units;
         }
+        let units = work.room_at_most(self.class, b).min(entry.units);
+        let span = &mut self.spans[entry.span as usize];
+        span.units -= u64::from(entry.units - units);
+        entry.units = units;
+        let mut rest = span.first..span.to;
+        let first = rest.find(|at| self.entries[*at].units > 0);
+        span.first = first.unwrap_or(span.to);
+        span.late = first.map_or(0, |at| {
+            work.bins[self.entries[at].bin as usize].tier as usize
+        });
     }
 
     /// Counts again what open nodes of these slots still take.
@@ -200,62 +185,31 @@ impl Look {
         }
     }
 
+    /// Entries of a span from the first with room on, in the order of use.
+    fn rooms<'l>(&'l self, span: &Span) -> impl Iterator<Item = &'l Entry> + use<'l> {
+        let mine = &self.entries[span.first..span.to];
+        mine.iter().filter(|e| e.units > 0)
+    }
+
     /// Bins of a span, in the order of use.
-    pub fn bins(&self, span: &Span) -> impl Iterator<Item = usize> + '_ {
-        let mine = self.entries[span.from..span.to].iter();
-        mine.filter(|e| e.units > 0).map(|e| e.bin as usize)
+    pub fn bins<'l>(&'l self, span: &Span) -> impl Iterator<Item = usize> + use<'l> {
+        self.rooms(span).map(|e| e.bin as usize)
     }
 
     /// So many units in the span: (bin, units), in the order of use. Rules between units aside.
     pub fn take(&self, span: &Span, most: u32) -> Vec<(usize, u32)> {
         let mut left = most;
         let mut fits = Vec::new();
-        for entry in &self.entries[span.from..span.to] {
-            let n = entry.units.min(left);
-            if n > 0 {
-                fits.push((entry.bin as usize, n));
-                left -= n;
-            }
+        for entry in self.rooms(span) {
             if left == 0 {
                 break;
             }
+            let n = entry.units.min(left);
+            fits.push((entry.bin as usize, n));
+            left -= n;
         }
         fits
     }
-
-    /// The first node with room of a span.
-    pub fn first(&self, span: &Span) -> Option<usize> {
-        let mut mine = self.entries[span.from..span.to].iter();
-        mine.find(|e| e.units > 0).map(|e| e.bin as usize)
-    }
-}
-
-/// Pools whose offers suit the class, by domain.
-fn growing(work: &Work<'_>, map: &Map, class: usize, would: bool) -> Vec<Growing> {
-    let unit = &work.input.classes[class];
-    let mut all = Vec::new();
-    for (slot, at) in map.pools.iter().enumerate() {
-        let suits = |o: &usize| {
-            let offer = &work.offers[*o];
-            let times = offer.times(unit);
-            (offer.would == would
-                && work.matches(class, offer.kind)
-                && work.in_time(class, offer.boot)
-                && times > 0)
-                .then_some((*o, times))
-        };
-        let offers: Vec<(usize, u32)> = at.offers.iter().filter_map(suits).collect();
-        if !offers.is_empty() {
-            all.push(Growing {
-                slot,
-                domain: at.domain,
-                pool: at.pool,
-                open: 0,
-                offers,
-            });
-        }
-    }
-    all
 }
 
 fn index(n: usize) -> u32 {

@@ -6,13 +6,15 @@ mod attempt;
 mod bound;
 
 use super::domain::Domain;
-use super::look::Look;
+use super::look::{Look, Span};
 use super::map::Map;
 use super::tries::{Try, rating};
 use crate::planner::ledger::Ledger;
 use crate::planner::state::Work;
+use bound::Room;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// What is asked: a gang's class, how many units at least and how many now, on what, within which limits.
 #[derive(Clone, Copy)]
@@ -62,7 +64,8 @@ pub(super) struct Ways<'w, 'a, 'q> {
     map: &'w Map,
     look: &'w Look,
     ask: Ask<'q>,
-    home: &'w BTreeSet<Domain>,
+    /// Only in these of the map's domains; none: anywhere.
+    home: Option<Vec<usize>>,
 }
 
 impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
@@ -72,8 +75,10 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
         map: &'w Map,
         look: &'w Look,
         ask: Ask<'q>,
-        home: &'w BTreeSet<Domain>,
+        home: &BTreeSet<Domain>,
     ) -> Self {
+        let index = |d: &Domain| map.domains.binary_search(d).ok();
+        let home = (!home.is_empty()).then(|| home.iter().filter_map(index).collect());
         Self {
             work,
             map,
@@ -84,13 +89,14 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
     }
 
     fn welcome(&self, domain: usize) -> bool {
-        self.home.is_empty() || self.home.contains(&self.map.domains[domain])
+        self.home.as_ref().is_none_or(|d| d.contains(&domain))
     }
 
     /// All ways that may give at least so many units, in one of the domains that `may` allows.
     fn all(&self, least: u32, may: impl Fn(&Domain) -> bool) -> Vec<Way> {
         let look = self.look;
-        let mut ways = Vec::new();
+        let mut ways = Vec::with_capacity(2 * look.growing.len());
+        let mut rooms = Vec::new();
         let (mut s, mut g) = (0, 0);
         // Both are in the order of domains.
         while s < look.spans.len() || g < look.growing.len() {
@@ -103,36 +109,49 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
             while look.growing.get(g).is_some_and(|p| p.domain == domain) {
                 g += 1;
             }
+            // Ten thousand nodes are domains of their own: most have no room.
+            let too_few = span.is_some_and(|s| look.spans[s].units < u64::from(least));
+            if from == g && too_few {
+                continue;
+            }
             if self.welcome(domain) && may(&self.map.domains[domain]) {
-                self.add(&mut ways, least, domain, span, from..g);
+                self.add(&mut ways, &mut rooms, least, (domain, span), from..g);
             }
         }
         ways
     }
 
+    /// `rooms` is there to be used again.
     fn add(
         &self,
         ways: &mut Vec<Way>,
+        rooms: &mut Vec<Room>,
         least: u32,
-        domain: usize,
-        span: Option<usize>,
-        pools: std::ops::Range<usize>,
+        (domain, span): (usize, Option<usize>),
+        pools: Range<usize>,
     ) {
         let Ask { want, reach, .. } = self.ask;
         let units = span.map_or(0, |s| self.look.spans[s].units);
         let have = |most: u32| u32::try_from(units.min(u64::from(most))).unwrap_or(most);
         let fitted = have(want);
         let growing = &self.look.growing[pools.clone()];
-        let new_node = self.map.domains[domain] == Domain::NewNode;
-        let wide = reach - have(reach);
-        let far = if reach == want || new_node {
-            0
-        } else {
-            wide - self.capacity(growing, wide)
+        let suits = match growing {
+            [] => 0..0,
+            [first, ..] => first.suits.start..growing[growing.len() - 1].suits.end,
         };
-        let late = span
-            .and_then(|s| self.look.first(&self.look.spans[s]))
-            .map_or(0, |b| self.work.bins[b].tier as usize);
+        let new_node = self.map.domains[domain] == Domain::NewNode;
+        let (grows, wide) = (fitted < want && !new_node, reach - have(reach));
+        let reaches = reach > want && !new_node;
+        if grows || reaches {
+            self.rooms(suits.clone(), rooms);
+        }
+        let open = bound::open(growing);
+        let far = if reaches {
+            wide - bound::capacity(open, rooms, wide)
+        } else {
+            0
+        };
+        let late = span.map_or(0, |s| self.look.spans[s].late);
         let mut push = |growth: Growth, (cost, nodes): (u64, u32), most: u32| {
             if most >= least {
                 let short = want - most.min(want);
@@ -146,48 +165,48 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
                 });
             }
         };
-        if fitted < want && !growing.is_empty() {
-            if new_node {
-                push(Growth::NewNode, (0, 0), want);
-            } else {
-                let rest = want - fitted;
-                for (at, pool) in growing.iter().enumerate() {
-                    let (least, most) = self.bound(std::slice::from_ref(pool), rest);
-                    push(Growth::Pool(pools.start + at), least, fitted + most);
-                }
-                if growing.len() > 1 {
-                    let (least, most) = self.bound(growing, rest);
-                    push(Growth::Pools(pools.start, pools.end), least, fitted + most);
-                }
+        let rest = want - fitted;
+        if grows {
+            let base = suits.start;
+            for (at, pool) in growing.iter().enumerate() {
+                let mine = &rooms[pool.suits.start - base..pool.suits.end - base];
+                let (least, most) = bound::bound(pool.open, mine.iter().copied(), rest);
+                push(Growth::Pool(pools.start + at), least, fitted + most);
             }
+            if growing.len() > 1 {
+                let cheapest = self.look.cheapest[suits].iter();
+                let all = cheapest.map(|at| rooms[*at - base]);
+                let (least, most) = bound::bound(open, all, rest);
+                push(Growth::Pools(pools.start, pools.end), least, fitted + most);
+            }
+        } else if rest > 0 && !growing.is_empty() {
+            push(Growth::NewNode, (0, 0), want);
         }
         push(Growth::Nowhere, (0, 0), fitted);
     }
 
     /// The best way that gives at least so many units, in one of the domains that `may` allows.
     pub fn whole(&self, least: u32, may: impl Fn(&Domain) -> bool) -> Option<Try> {
-        let ways = self.all(least, may);
-        let mut heap: BinaryHeap<Reverse<(Bound, usize)>> = ways
-            .iter()
-            .enumerate()
-            .map(|(at, way)| Reverse((way.bound, at)))
-            .collect();
+        let mut ways = self.all(least, may);
         let mut best: Option<(Bound, Try)> = None;
-        while let Some(Reverse((bound, at))) = heap.pop() {
-            if best.as_ref().is_some_and(|(have, _)| *have <= bound) {
+        // Most often the first is the best: they need not be sorted.
+        while let Some(at) = (0..ways.len()).min_by_key(|at| ways[*at].bound) {
+            let way = ways.swap_remove(at);
+            if best.as_ref().is_some_and(|(have, _)| *have <= way.bound) {
                 break;
             }
-            let way = &ways[at];
-            let Some(t) = self.attempt(way) else { continue };
+            let Some(t) = self.attempt(&way) else {
+                continue;
+            };
             if t.placed < least {
                 continue;
             }
             let (short, cost, nodes, late) = rating(self.work, &t, self.ask.want);
             let far = match way.growth {
                 Growth::NewNode => self.ask.reach - t.placed.min(self.ask.reach),
-                _ => bound.0.0,
+                _ => way.bound.0.0,
             };
-            let key = ((far, short, cost, nodes, late, way.domain), bound.1);
+            let key = ((far, short, cost, nodes, late, way.domain), way.bound.1);
             if best.as_ref().is_none_or(|(have, _)| key < *have) {
                 best = Some((key, t));
             }
@@ -215,12 +234,20 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
     /// Of the domains that `may` allows the one whose existing and coming nodes give most, and those nodes.
     pub fn hope(&self, may: impl Fn(&Domain) -> bool) -> Option<(Domain, Vec<(usize, u32)>)> {
         let most = u64::from(self.ask.want);
-        let all = self.look.spans.iter().filter(|span| span.units > 0);
-        all.filter(|s| self.welcome(s.domain) && may(&self.map.domains[s.domain]))
-            .max_by_key(|s| (s.units.min(most), Reverse(s.domain)))
-            .map(|s| {
-                let domain = self.map.domains[s.domain].clone();
-                (domain, self.look.take(s, self.ask.want))
-            })
+        let mut best: Option<(u64, &Span)> = None;
+        // Of equal ones the first.
+        for span in self.look.spans.iter().filter(|span| span.units > 0) {
+            let units = span.units.min(most);
+            if best.is_none_or(|(have, _)| have < units)
+                && self.welcome(span.domain)
+                && may(&self.map.domains[span.domain])
+            {
+                best = Some((units, span));
+            }
+        }
+        best.map(|(_, span)| {
+            let domain = self.map.domains[span.domain].clone();
+            (domain, self.look.take(span, self.ask.want))
+        })
     }
 }

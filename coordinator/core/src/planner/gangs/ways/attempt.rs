@@ -92,10 +92,10 @@ impl Ways<'_, '_, '_> {
             let allow = |at: usize, o: &Offer<'_>| o.would == would && among(at);
             grow::on_one_node(self.work, class, n, ledger, &allow)
         };
-        let offers = self.look.growing.iter().flat_map(|g| &g.offers);
-        let largest = offers
-            .filter(|(o, _)| ledger.room(&self.work.offers, *o) > 0)
-            .map(|(_, n)| *n)
+        let suits = self.look.suits.iter();
+        let largest = suits
+            .filter(|suit| ledger.room(&self.work.offers, suit.offer) > 0)
+            .map(|suit| suit.times)
             .max();
         let sizes = [Some(units), largest, Some(need)];
         let fitting = sizes.into_iter().flatten();
@@ -129,9 +129,9 @@ impl Ways<'_, '_, '_> {
             )
         };
         let new = || {
-            let all = self.look.growing.iter().flat_map(|g| &g.offers);
-            all.filter(|(_, n)| *n >= units)
-                .map(|(o, _)| *o)
+            let all = self.look.suits.iter();
+            all.filter(|suit| suit.times >= units)
+                .map(|suit| suit.offer)
                 .filter(|o| may_open(work, class, &work.offers[*o]))
                 .filter(|o| ledger.room(&work.offers, *o) > 0)
                 .min_by_key(|o| key(*o))
