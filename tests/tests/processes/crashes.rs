@@ -7,6 +7,9 @@ use drover_tests::host::{Host, Job};
 use drover_tests::wait;
 use std::time::Duration;
 
+/// Of a coordinator that dies again and again: an agent that is cut off so soon each time rests for up to 30 s.
+const LIVES: Duration = Duration::from_secs(300);
+
 /// Starts it so that it dies at this fail point.
 fn doom(coordinator: &mut Coordinator, point: &str) {
     coordinator.kill();
@@ -239,7 +242,7 @@ fn sc_16_a_coordinator_that_dies_every_few_writes_gets_there_and_does_it_once() 
     coordinator.kill();
     deaths += coordinator.run_mortal(
         "store.before_commit=5*off->panic",
-        SOON,
+        LIVES,
         "it has grown",
         |it| {
             // A request whose answer was lost is made again under its name: it is one request.
@@ -257,7 +260,7 @@ fn sc_16_a_coordinator_that_dies_every_few_writes_gets_there_and_does_it_once() 
     job.end();
     deaths += coordinator.run_mortal(
         "store.after_commit=6*off->panic",
-        SOON,
+        LIVES,
         "it has shrunk",
         |it| {
             approve_all(it);
