@@ -28,7 +28,8 @@ pub(super) fn demanded(work: &Work<'_>) -> BTreeMap<usize, Demanded> {
             see(p, put.class, offering);
         }
     }
-    for group in &work.groups {
+    let offers: Vec<usize> = (0..work.offers.len()).collect();
+    for group in work.groups.in_order(offers.iter()) {
         let offer = &work.offers[group.offer];
         for put in group.placed.iter().filter(|_| !offer.would) {
             see(offer.pool, put.class, Some(offer.id));

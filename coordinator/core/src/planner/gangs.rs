@@ -48,6 +48,21 @@ struct Who<'g> {
     home: &'g BTreeSet<Domain>,
 }
 
+impl Who<'_> {
+    /// What it asks now, of what is left.
+    fn ask<'w>(&self, work: &'w Work<'_>, would: bool) -> Ask<'w> {
+        let open = work.open[self.class];
+        Ask {
+            class: self.class,
+            need: self.need,
+            want: self.need.min(open),
+            reach: open,
+            would,
+            ledger: &work.ledger,
+        }
+    }
+}
+
 /// What gangs of one run share: they are alike in the thousands.
 struct Round<'a> {
     maps: BTreeMap<Locality, Map>,
@@ -194,18 +209,8 @@ impl Gangs {
             .as_ref()
             .filter(|(least, _)| home.is_empty() && *least <= need)
             .map(|(_, short)| short.clone());
-        let open = work.open[class];
-        let ledger = work.ledger.clone();
-        let ask = Ask {
-            class,
-            need,
-            want: need.min(open),
-            reach: open,
-            would,
-            ledger: &ledger,
-        };
         let best = match &known {
-            None => afford(work, round, kind, ask, home),
+            None => afford(work, round, kind, who.ask(work, would), home),
             Some(_) => Ok(None),
         };
         let best = match best {
@@ -238,12 +243,12 @@ impl Gangs {
         let again = known.is_some();
         let short = known.unwrap_or_else(|| {
             let best = round
-                .ways(work, kind, ask, home)
+                .ways(work, kind, who.ask(work, would), home)
                 .and_then(|ways| ways.most().map(|(n, d)| (n, name(work, d))));
             let (could, place) = best.unwrap_or_default();
             Short { could, place }
         });
-        if home.is_empty() && need <= open {
+        if home.is_empty() && need <= work.open[class] {
             let slot = round.failed[kind].get_or_insert_with(|| (need, short.clone()));
             slot.0 = slot.0.min(need);
         }

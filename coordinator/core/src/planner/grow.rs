@@ -6,9 +6,9 @@
 
 use super::ledger::Ledger;
 use super::near::Tally;
+use super::packing::Context;
 pub(super) use super::packing::Packing;
-use super::packing::{Allow, Context};
-use super::state::{Group, Work};
+use super::state::Work;
 use crate::model::Class;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -30,15 +30,16 @@ pub(super) fn size_key(class: &Class) -> Reverse<(bool, u32, u32, u64, u64)> {
     ))
 }
 
-/// The better packing of `left` units per entry of `order`, on a ledger of the caller's; changes nothing.
+/// The better packing of `left` units per entry of `order` onto these offers (by index, in order), on a ledger of the
+/// caller's; changes nothing.
 pub(super) fn attempt(
     work: &Work<'_>,
     order: &[usize],
     left: Vec<u32>,
     ledger: &Ledger,
-    allow: Allow<'_>,
+    offers: &[usize],
 ) -> Packing {
-    attempt_from(work, order, left, ledger, &work.tally, allow)
+    attempt_from(work, order, left, ledger, &work.tally, offers)
 }
 
 /// The same with other counts of the rules between units than the run's.
@@ -48,11 +49,11 @@ pub(super) fn attempt_from(
     left: Vec<u32>,
     ledger: &Ledger,
     tally: &Tally,
-    allow: Allow<'_>,
+    offers: &[usize],
 ) -> Packing {
-    let mut start = Packing::start(work, left, ledger, allow);
+    let mut start = Packing::start(work, left, ledger, offers);
     start.tally.clone_from(tally);
-    better(work, order, start, allow)
+    better(work, order, start, offers)
 }
 
 /// The better packing as if the nodes of the stock (per offer, bins) were not asked for: on a ledger that has them back,
@@ -65,18 +66,21 @@ pub(super) fn attempt_on(
     stock: &BTreeMap<usize, Vec<usize>>,
 ) -> Option<Packing> {
     let start = Packing::start_on(work, left, ledger, stock)?;
-    Some(better(work, order, start, &|_, o| !o.would))
+    Some(better(work, order, start, &work.offers_of_mode(false)))
 }
 
-fn better(work: &Work<'_>, order: &[usize], start: Packing, allow: Allow<'_>) -> Packing {
+fn better(work: &Work<'_>, order: &[usize], start: Packing, offers: &[usize]) -> Packing {
     if start.left.iter().all(|n| *n == 0) {
         return start;
     }
-    let ctx = Context::new(work, order, &start.ledger, allow);
+    let ctx = Context::new(work, order, &start.ledger, offers);
     if ctx.has_claims() && order.len() > BOTH {
         let mut claims = ctx.claims(start);
         ctx.right_size(&mut claims);
         return claims;
+    }
+    if ctx.has_one_way() {
+        return ctx.first_fit(start);
     }
     let mut best = ctx.first_fit(start.clone());
     ctx.right_size(&mut best);
@@ -104,25 +108,7 @@ fn better(work: &Work<'_>, order: &[usize], start: Packing, allow: Allow<'_>) ->
 
 /// Makes an attempt the state of the run.
 pub(super) fn commit(work: &mut Work<'_>, order: &[usize], packing: Packing) {
-    let (old, mut new): (Vec<Group>, Vec<Group>) =
-        packing.groups.into_iter().partition(|g| g.origin.is_some());
-    let mut parts: BTreeMap<usize, Vec<Group>> = BTreeMap::new();
-    for group in old {
-        if let Some(origin) = group.origin {
-            parts.entry(origin).or_default().push(group);
-        }
-    }
-    // Each group in its place, maybe in parts, then what was opened, all in the order of opening. From the end, so that
-    // places before stay what they are.
-    while let Some((at, mut list)) = parts.pop_last() {
-        list.sort_by_key(|g| g.leaf);
-        match <[Group; 1]>::try_from(list) {
-            Ok([one]) => work.groups[at] = one,
-            Err(list) => drop(work.groups.splice(at..=at, list)),
-        }
-    }
-    new.sort_by_key(|g| g.leaf);
-    work.groups.append(&mut new);
+    work.groups.replace(packing.groups);
     work.ledger = packing.ledger;
     work.tally = packing.tally;
     work.step = work.step.max(packing.step);
@@ -137,14 +123,14 @@ pub(super) fn on_one_node(
     class: usize,
     units: u32,
     ledger: &Ledger,
-    allow: Allow<'_>,
+    offers: &[usize],
 ) -> Option<Packing> {
     let order = std::slice::from_ref(&class);
-    let mut p = Packing::start(work, vec![units], ledger, allow);
+    let mut p = Packing::start(work, vec![units], ledger, offers);
     if p.put_on_one(work, class, units) {
         return Some(p);
     }
-    let ctx = Context::new(work, order, ledger, allow);
+    let ctx = Context::new(work, order, ledger, offers);
     let offer = ctx.one_that_takes(&p, units)?;
     ctx.open(&mut p, offer, 1, &[(0, units)]);
     Some(p)

@@ -123,7 +123,8 @@ fn opened(
     welcome: &[bool],
     mut missing: u32,
 ) -> u32 {
-    for (g, group) in work.groups.iter().enumerate() {
+    let offers: Vec<usize> = (0..work.offers.len()).collect();
+    for group in work.groups.in_order(offers.iter()) {
         let offer = &work.offers[group.offer];
         if missing == 0 {
             break;
@@ -131,7 +132,7 @@ fn opened(
         if offer.would || group.whole || !welcome[offer.kind] {
             continue;
         }
-        let room = left.groups.get(&g).unwrap_or(&group.free);
+        let room = left.groups.get(&group.leaf).unwrap_or(&group.free);
         let each = fits(headroom, room);
         if each == 0 {
             continue;
@@ -139,7 +140,7 @@ fn opened(
         missing = missing.saturating_sub(each.saturating_mul(group.nodes));
         let mut rest = room.clone();
         rest.take(&headroom.unit, each);
-        left.groups.insert(g, rest);
+        left.groups.insert(group.leaf, rest);
     }
     missing
 }

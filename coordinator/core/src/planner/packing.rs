@@ -23,9 +23,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tree::{Peak, Tree};
 
-/// Which offers may be used: by index and offer.
-pub(super) type Allow<'f> = &'f dyn Fn(usize, &Offer<'_>) -> bool;
-
 /// Kinds of places that units may go to; none: all that match.
 type Kinds<'k> = Option<&'k [usize]>;
 
@@ -101,8 +98,8 @@ fn size_of(work: &Work<'_>, order: &[usize]) -> Vec<usize> {
 }
 
 impl Packing {
-    /// Nothing tried yet: the groups of the run that the attempt may use.
-    pub fn start(work: &Work<'_>, left: Vec<u32>, ledger: &Ledger, allow: Allow<'_>) -> Self {
+    /// Nothing tried yet: the groups of the run that the attempt may use, those of its offers.
+    pub fn start(work: &Work<'_>, left: Vec<u32>, ledger: &Ledger, offers: &[usize]) -> Self {
         let mut p = Self {
             groups: Vec::new(),
             ledger: ledger.clone(),
@@ -113,17 +110,14 @@ impl Packing {
             tree: Tree::default(),
             at: Vec::new(),
         };
-        for (origin, group) in work.groups.iter().enumerate() {
-            if allow(group.offer, &work.offers[group.offer]) {
-                let leaf = p.at.len();
-                p.at.resize(leaf + group.nodes as usize, NONE);
-                p.groups.push(Group {
-                    origin: Some(origin),
-                    leaf,
-                    ..group.clone()
-                });
-                p.index(work, p.groups.len() - 1);
-            }
+        for group in work.groups.in_order(offers.iter()) {
+            let leaf = p.at.len();
+            let group = Group {
+                origin: Some(group.leaf),
+                leaf,
+                ..group.clone()
+            };
+            p.add(work, group);
         }
         p
     }
@@ -136,7 +130,7 @@ impl Packing {
         ledger: &Ledger,
         stock: &BTreeMap<usize, Vec<usize>>,
     ) -> Option<Self> {
-        let mut p = Self::start(work, left, ledger, &|_, _| false);
+        let mut p = Self::start(work, left, ledger, &[]);
         for bins in stock.values() {
             for b in bins {
                 p.tally.close(&work.near, work.bins[*b].kind);
@@ -278,10 +272,9 @@ impl Packing {
 }
 
 impl<'w, 'a> Context<'w, 'a> {
-    pub fn new(work: &'w Work<'a>, order: &'w [usize], ledger: &Ledger, allow: Allow<'_>) -> Self {
-        let offers: Vec<usize> = (0..work.offers.len())
-            .filter(|o| allow(*o, &work.offers[*o]) && ledger.room(&work.offers, *o) > 0)
-            .collect();
+    pub fn new(work: &'w Work<'a>, order: &'w [usize], ledger: &Ledger, offers: &[usize]) -> Self {
+        let mut offers = offers.to_vec();
+        offers.retain(|o| ledger.room(&work.offers, *o) > 0);
         let (twins, shelves) = open::twins(work, order, &offers);
         let each = twins.iter().enumerate();
         let twins_of = each.flat_map(|(at, t)| t.offers.iter().map(move |o| (*o, at)));
@@ -295,6 +288,11 @@ impl<'w, 'a> Context<'w, 'a> {
             order,
             offers,
         }
+    }
+
+    /// One class and one kind of new node: all ways to pack come to the same, and no type is left to choose.
+    pub fn has_one_way(&self) -> bool {
+        self.order.len() == 1 && self.twins.len() <= 1 && !self.has_claims()
     }
 
     pub fn rank(&self, offer: usize) -> u32 {

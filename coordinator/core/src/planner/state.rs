@@ -3,7 +3,10 @@
 //! much room places have is in `room`.
 
 mod build;
+mod groups;
 mod room;
+
+use groups::Groups;
 
 use super::arriving::Arriving;
 use super::choose::Choose;
@@ -39,9 +42,9 @@ pub(super) struct Group {
     pub placed: Vec<Put>,
     /// What the rules between units count on each node.
     pub content: Content,
-    /// Within an attempt: the group of the run's state that it is (a part of); none for new nodes.
+    /// Within an attempt: the leaf of the run's group that it is (a part of); none for new nodes.
     pub origin: Option<usize>,
-    /// Within an attempt: where its first node stands in the order of opening.
+    /// Where its first node stands in the order of opening, of the run or of the attempt.
     pub leaf: usize,
 }
 
@@ -128,7 +131,7 @@ pub(super) struct Work<'a> {
     pub ledger: Ledger,
     /// What teams with a budget use.
     pub teams: Teams<'a>,
-    pub groups: Vec<Group>,
+    pub groups: Groups,
     /// Nodes for headroom per offer, and the units that they take.
     pub headroom: BTreeMap<usize, (u32, u32)>,
     /// Headroom that is missing, per pool that it is said of.

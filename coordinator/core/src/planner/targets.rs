@@ -10,7 +10,7 @@ use crate::model::OfferingId;
 pub(super) fn stand(work: &mut Work<'_>) {
     work.demanded = anticipate::demanded(work);
     let mut opened = vec![0_u32; work.input.pools.len()];
-    let groups = work.groups.iter().map(|g| (g.offer, g.nodes));
+    let groups = work.groups.all().map(|g| (g.offer, g.nodes));
     let probes = work.probes.iter().map(|(o, n)| (*o, *n));
     let elsewhere = work.elsewhere.iter().map(|((o, _), (n, _))| (*o, *n));
     for (o, n) in groups.chain(probes).chain(elsewhere) {

@@ -100,8 +100,12 @@ impl<'a> Work<'a> {
         };
         let all = packing.groups.iter().fold(Use::default(), of);
         // The packing has not all open nodes: only those it has are subtracted.
-        let origins: BTreeSet<usize> = packing.groups.iter().filter_map(|g| g.origin).collect();
-        let old = origins.iter().filter_map(|g| self.groups.get(*g));
+        let parts = packing.groups.iter();
+        let origins: BTreeSet<(usize, usize)> =
+            parts.filter_map(|g| Some((g.offer, g.origin?))).collect();
+        let old = origins
+            .iter()
+            .filter_map(|(o, leaf)| self.groups.at(*o, *leaf));
         let old = old.fold(Use::default(), of);
         Use {
             cost: all.cost.saturating_sub(old.cost),

@@ -24,19 +24,19 @@ impl Gangs {
                 continue;
             }
             let kind = round.kind(work, *class, gang.locality);
-            let ask = Ask {
-                class: *class,
-                need: 1,
-                want: open,
-                reach: open,
-                would,
-                ledger: &work.ledger.clone(),
-            };
             let home = BTreeSet::from([domain.clone()]);
             // Half as many until its team may pay.
             let mut want = open;
             let best = loop {
-                match afford(work, &round, kind, Ask { want, ..ask }, &home) {
+                let ask = Ask {
+                    class: *class,
+                    need: 1,
+                    want,
+                    reach: open,
+                    would,
+                    ledger: &work.ledger,
+                };
+                match afford(work, &round, kind, ask, &home) {
                     Ok(best) => break best,
                     Err(reason) => work.hold_back(*class, reason),
                 }

@@ -171,17 +171,11 @@ impl Look {
     /// Counts again what open nodes of these slots still take.
     fn opened(&mut self, work: &Work<'_>, map: &Map, which: impl Fn(usize) -> bool) {
         for growing in self.growing.iter_mut().filter(|g| which(g.slot)) {
-            growing.open = 0;
-        }
-        for group in &work.groups {
-            let Some(slot) = map.of_offer[group.offer].filter(|slot| which(*slot)) else {
-                continue;
-            };
-            if let Ok(at) = self.growing.binary_search_by_key(&slot, |g| g.slot) {
-                let here = work.room_in(self.class, group);
-                let open = &mut self.growing[at].open;
-                *open = open.saturating_add(here);
-            }
+            let offers = map.pools[growing.slot].offers.iter();
+            growing.open = offers
+                .flat_map(|o| work.groups.of(*o))
+                .map(|group| work.room_in(self.class, group))
+                .fold(0, u32::saturating_add);
         }
     }
 

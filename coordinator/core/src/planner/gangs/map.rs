@@ -20,7 +20,6 @@ pub(super) struct Map {
 /// One pool's offers in one domain.
 pub(super) struct Slot {
     pub domain: usize,
-    pub pool: usize,
     pub offers: Vec<usize>,
 }
 
@@ -51,15 +50,11 @@ impl Map {
             }
         }
         map.of_offer = vec![None; work.offers.len()];
-        for ((domain, pool), offers) in by_pool {
+        for ((domain, _), offers) in by_pool {
             for &o in &offers {
                 map.of_offer[o] = Some(map.pools.len());
             }
-            map.pools.push(Slot {
-                domain,
-                pool,
-                offers,
-            });
+            map.pools.push(Slot { domain, offers });
         }
         map
     }

@@ -6,7 +6,7 @@ use crate::model::{Action, Plan, Reason, Source, Target};
 use crate::planner::ledger::spent;
 use crate::planner::state::{Put, Work};
 use crate::planner::supply::{At, Tier};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Sources named in one reason at most.
 const NAMED: usize = 10;
@@ -51,13 +51,9 @@ pub(super) fn launches(
     done: &mut Done,
 ) -> u64 {
     let (mut cost, _) = spent(work);
-    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (g, group) in work.groups.iter().enumerate() {
-        groups.entry(group.offer).or_default().push(g);
-    }
     for (o, offer) in work.offers.iter().enumerate() {
-        let own = groups.get(&o).map_or(&[] as &[usize], Vec::as_slice);
-        let for_demand: u32 = own.iter().map(|g| work.groups[*g].nodes).sum();
+        let own = work.groups.of(o);
+        let for_demand: u32 = own.iter().map(|g| g.nodes).sum();
         let (minimum, spare) = work.standing.get(&o).copied().unwrap_or_default();
         let probes = work.probes.get(&o).copied().unwrap_or(0);
         let (kept, headroom) = work.headroom.get(&o).copied().unwrap_or_default();
@@ -73,8 +69,7 @@ pub(super) fn launches(
         let action = to_u32(list.len());
         let mut units = 0;
         let mut node = 0;
-        for g in own {
-            let group = &work.groups[*g];
+        for group in own {
             for _ in 0..group.nodes {
                 for put in &group.placed {
                     let target = Target::New {
@@ -88,9 +83,7 @@ pub(super) fn launches(
                 node += 1;
             }
         }
-        let whose = own
-            .iter()
-            .flat_map(|g| work.groups[*g].placed.iter().map(|p| p.class));
+        let whose = own.iter().flat_map(|g| g.placed.iter().map(|p| p.class));
         let reason = match offer.probe {
             Some(failure) => Reason::Probe { failure },
             None => Reason::Demand {

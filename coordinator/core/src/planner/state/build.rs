@@ -3,7 +3,7 @@
 
 mod supply;
 
-use super::{PoolCount, Work};
+use super::{Groups, PoolCount, Work};
 use crate::model::{PlanInput, Reason, RequestName, Source};
 use crate::planner::arriving::Arriving;
 use crate::planner::choose::Choose;
@@ -68,7 +68,7 @@ impl<'a> Work<'a> {
             offers: Vec::new(),
             ledger: Ledger::default(),
             teams: Teams::new(input),
-            groups: Vec::new(),
+            groups: Groups::default(),
             headroom: BTreeMap::new(),
             headroom_short: BTreeMap::new(),
             standing: BTreeMap::new(),
@@ -95,6 +95,7 @@ impl<'a> Work<'a> {
         }
         let (offers, reserved) = offers::collect(&work, &keys, &mut kind_index);
         work.offers = offers;
+        work.groups = Groups::new(work.offers.len());
         for (o, offer) in work.offers.iter().enumerate() {
             work.offers_of[offer.pool].push(o);
         }

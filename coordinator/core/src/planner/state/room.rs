@@ -8,6 +8,13 @@ use crate::planner::offers::Offer;
 use crate::planner::supply::{At, Bin, Tier};
 
 impl Work<'_> {
+    /// Offers of pools that are observed, or of those that are not, in order.
+    pub fn offers_of_mode(&self, would: bool) -> Vec<usize> {
+        let all = self.offers.iter().enumerate();
+        let mine = all.filter(|(_, offer)| offer.would == would);
+        mine.map(|(o, _)| o).collect()
+    }
+
     /// Would a node that is ready after so many milliseconds be in time for the class?
     pub fn in_time(&self, class: usize, boot: u64) -> bool {
         let deadline = self.input.classes[class].deadline;

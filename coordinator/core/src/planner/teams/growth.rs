@@ -48,7 +48,8 @@ pub(in crate::planner) fn grow(work: &mut Work<'_>, order: &[usize], waits: &[u3
 }
 
 fn pack(work: &Work<'_>, order: &[usize], left: Vec<u32>, would: bool) -> Packing {
-    grow::attempt(work, order, left, &work.ledger, &|_, o| o.would == would)
+    let offers = work.offers_of_mode(would);
+    grow::attempt(work, order, left, &work.ledger, &offers)
 }
 
 /// A packing in which no team goes beyond its limits, and the units that were asked for.
@@ -59,8 +60,7 @@ fn within(work: &Work<'_>, order: &[usize], wanted: &[u32]) -> (Packing, Vec<u32
         open.filter(move |(o, offer)| {
             work.matches(class, offer.kind)
                 && offer.times(unit) > 0
-                && (work.ledger.room(&work.offers, *o) > 0
-                    || work.groups.iter().any(|g| g.offer == *o))
+                && (work.ledger.room(&work.offers, *o) > 0 || !work.groups.of(*o).is_empty())
         })
         .map(move |(o, _)| work.share_of_new(class, o))
     };

@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Where each class has units: indices of bins and of groups.
+/// Where each class has units: indices of bins; of groups their offer and their place among its groups.
 pub(in super::super) struct Places<'w> {
     bins: Vec<Vec<usize>>,
-    groups: Vec<Vec<usize>>,
+    groups: Vec<Vec<(usize, usize)>>,
     /// Per pool: kinds and sizes of the nodes that exist.
     pub(super) shapes: Vec<Vec<(usize, &'w Resources)>>,
     /// Bins that gangs hold.
@@ -23,10 +23,10 @@ pub(in super::super) struct Places<'w> {
 impl<'w> Places<'w> {
     /// Looks once over everything.
     pub fn new(work: &Work<'w>) -> Self {
-        let none = vec![Vec::new(); work.input.classes.len()];
+        let classes = work.input.classes.len();
         let mut all = Self {
-            bins: none.clone(),
-            groups: none,
+            bins: vec![Vec::new(); classes],
+            groups: vec![Vec::new(); classes],
             shapes: vec![Vec::new(); work.input.pools.len()],
             held: held(work),
             told: RefCell::default(),
@@ -36,19 +36,16 @@ impl<'w> Places<'w> {
                 all.shapes[*p].push((*kind, size));
             }
         }
-        let add = |list: &mut Vec<usize>, at: usize| {
-            if list.last() != Some(&at) {
-                list.push(at);
-            }
-        };
         for (b, bin) in work.bins.iter().enumerate().filter(|(_, b)| !b.would) {
             for put in &bin.placed {
                 add(&mut all.bins[put.class], b);
             }
         }
-        for (g, group) in work.groups.iter().enumerate() {
-            for put in &group.placed {
-                add(&mut all.groups[put.class], g);
+        for o in 0..work.offers.len() {
+            for (at, group) in work.groups.of(o).iter().enumerate() {
+                for put in &group.placed {
+                    add(&mut all.groups[put.class], (o, at));
+                }
             }
         }
         all
@@ -87,7 +84,8 @@ impl<'w> Places<'w> {
                 }
             }
         }
-        let groups = self.groups[class].iter().map(|g| &work.groups[*g]);
+        let groups = self.groups[class].iter();
+        let groups = groups.map(|(o, at)| &work.groups.of(*o)[*at]);
         for group in groups.filter(|g| g.units(class) > 0) {
             let offer = &work.offers[group.offer];
             if !offer.would {
@@ -109,5 +107,11 @@ impl<'w> Places<'w> {
                 ready,
             });
         }
+    }
+}
+
+fn add<T: PartialEq>(list: &mut Vec<T>, at: T) {
+    if list.last() != Some(&at) {
+        list.push(at);
     }
 }

@@ -12,7 +12,6 @@ pub(in crate::planner::gangs) struct Growing {
     /// Entry in the map's pools.
     pub slot: usize,
     pub domain: usize,
-    pub pool: usize,
     /// Units that its open nodes still take.
     pub open: u32,
     /// Its entries in the look's `suits`.
@@ -47,7 +46,6 @@ impl Look {
                 self.growing.push(Growing {
                     slot,
                     domain: at.domain,
-                    pool: at.pool,
                     open: 0,
                     suits: from..self.suits.len(),
                 });

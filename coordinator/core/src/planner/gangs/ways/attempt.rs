@@ -2,12 +2,12 @@
 //! may win; changes nothing of the run.
 
 use super::{Ask, Growth, Way, Ways};
-use crate::model::Locality;
+use crate::planner::gangs::look::Growing;
 use crate::planner::gangs::tries::Try;
 use crate::planner::grow::{self, Packing};
 use crate::planner::near::Tally;
-use crate::planner::offers::Offer;
 use crate::planner::packing::may_open;
+use crate::planner::state::Group;
 use crate::planner::trial;
 
 impl Ways<'_, '_, '_> {
@@ -30,15 +30,8 @@ impl Ways<'_, '_, '_> {
                 units = self.ask.reach;
                 Some(self.new_node(units)?)
             }
-            Growth::Pool(at) => {
-                let only = self.look.growing[at].pool;
-                Some(self.pack(way.domain, units, counts, &|p| p == only))
-            }
-            Growth::Pools(from, to) => {
-                let pools = &self.look.growing[from..to];
-                let among = |p: usize| pools.binary_search_by_key(&p, |g| g.pool).is_ok();
-                Some(self.pack(way.domain, units, counts, &among))
-            }
+            Growth::Pool(at) => Some(self.pack(units, counts, &self.look.growing[at..=at])),
+            Growth::Pools(from, to) => Some(self.pack(units, counts, &self.look.growing[from..to])),
         };
         Some(Try {
             domain: self.map.domains[way.domain].clone(),
@@ -56,24 +49,19 @@ impl Ways<'_, '_, '_> {
     }
 
     /// With the counts as they are after what fits, if those were tried.
-    fn pack(
-        &self,
-        domain: usize,
-        units: u32,
-        counts: Option<&Tally>,
-        only: &dyn Fn(usize) -> bool,
-    ) -> Packing {
+    fn pack(&self, units: u32, counts: Option<&Tally>, pools: &[Growing]) -> Packing {
         let Ask { class, would, .. } = self.ask;
-        let inside = |o: &Offer<'_>| {
-            self.map.locality != Locality::Zone || self.map.of_new(o.kind) == Some(domain)
-        };
+        let offers = pools.iter().flat_map(|p| &self.map.pools[p.slot].offers);
+        let mut offers: Vec<usize> = offers.copied().collect();
+        offers.retain(|o| self.work.offers[*o].would == would);
+        offers.sort_unstable();
         grow::attempt_from(
             self.work,
             &[class],
             vec![units],
             self.ask.ledger,
             counts.unwrap_or(&self.work.tally),
-            &|_, o| o.would == would && only(o.pool) && inside(o),
+            &offers,
         )
     }
 
@@ -87,10 +75,11 @@ impl Ways<'_, '_, '_> {
             ..
         } = self.ask;
         let on_one = |n| {
-            let only = self.one_offer(n);
-            let among = |at: usize| only.is_none_or(|one| one == Some(at));
-            let allow = |at: usize, o: &Offer<'_>| o.would == would && among(at);
-            grow::on_one_node(self.work, class, n, ledger, &allow)
+            let offers = match self.one_offer(n) {
+                Some(one) => one.into_iter().collect(),
+                None => self.work.offers_of_mode(would),
+            };
+            grow::on_one_node(self.work, class, n, ledger, &offers)
         };
         let suits = self.look.suits.iter();
         let largest = suits
@@ -115,10 +104,11 @@ impl Ways<'_, '_, '_> {
         if work.near.touches(class) {
             return None;
         }
-        let mut open = work.groups.iter().filter(|g| {
-            work.offers[g.offer].would == self.ask.would
-                && work.room_in_by(&work.tally, class, g).0 >= units
-        });
+        let pools = self.look.growing.iter().filter(|g| g.open >= units);
+        let offers = pools.flat_map(|g| &self.map.pools[g.slot].offers);
+        let takes = |g: &&Group| work.room_in_by(&work.tally, class, g).0 >= units;
+        let open = offers.filter_map(|o| work.groups.of(*o).iter().find(takes));
+        let first = open.min_by_key(|g| g.leaf).map(|g| g.offer);
         let key = |o: usize| {
             let offer = &work.offers[o];
             (
@@ -136,6 +126,6 @@ impl Ways<'_, '_, '_> {
                 .filter(|o| ledger.room(&work.offers, *o) > 0)
                 .min_by_key(|o| key(*o))
         };
-        Some(open.next().map(|g| g.offer).or_else(new))
+        Some(first.or_else(new))
     }
 }
