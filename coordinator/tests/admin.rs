@@ -137,22 +137,11 @@ async fn start(home: &Path, state: &Path, cycles: bool) -> String {
         Arc::new(SqliteStore::open(&state.join("drover.db")).expect("store"));
     let ca = Arc::new(Ca::open(state, &*store, &*clock).await.expect("CA"));
     let node = NodeRecord {
-        id: "n-1".into(),
-        name: "titan-01".to_owned(),
         pool: Some("rack".into()),
         instance: Some("titan-01".into()),
-        launch: None,
-        token: None,
-        proven: None,
-        quarantined: None,
-        void_before: None,
-        joined: clock.wall(),
         serial: "01".to_owned(),
         not_after: clock.wall().after(Millis(3_600_000)),
-        machine_id: String::new(),
-        revoked: false,
-        ready_at: None,
-        off: false,
+        ..NodeRecord::joined("n-1".into(), "titan-01".to_owned(), clock.wall())
     };
     let put = Op::Put(
         keys::named(keys::NODE, "n-1"),

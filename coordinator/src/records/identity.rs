@@ -90,6 +90,31 @@ pub struct NodeRecord {
     pub off: bool,
 }
 
+impl NodeRecord {
+    /// A node that has just joined: in no pool, without a certificate, nothing known against it.
+    #[must_use]
+    pub fn joined(id: NodeId, name: String, joined: UnixMs) -> Self {
+        Self {
+            id,
+            name,
+            pool: None,
+            instance: None,
+            launch: None,
+            token: None,
+            joined,
+            serial: String::new(),
+            not_after: UnixMs(0),
+            proven: None,
+            quarantined: None,
+            void_before: None,
+            machine_id: String::new(),
+            revoked: false,
+            ready_at: None,
+            off: false,
+        }
+    }
+}
+
 /// Facts of an EC2 instance that its identity document proved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProvenInstance {

@@ -6,6 +6,7 @@
 use super::config::{Cost, SimConfig};
 use super::trace::Job;
 use crate::config::PoolSource;
+use crate::world::OfferingSpec;
 use drover_core::model::{Bytes, Constraints, MicroUsd, MilliCpu, Millis, Requirement, Resources};
 use std::collections::BTreeMap;
 
@@ -59,12 +60,7 @@ pub fn of_config(sim: &SimConfig) -> Vec<Offered> {
                         .copied()
                         .unwrap_or(MicroUsd(offering.price_micro_usd_per_hour)),
                 },
-                allocatable: Resources {
-                    cpu: MilliCpu(u64::from(offering.cpus) * 1_000),
-                    memory: Bytes(u64::from(offering.memory_gib) << 30),
-                    gpus: offering.gpus,
-                    ..Resources::default()
-                },
+                allocatable: allocatable(offering),
                 boot: Millis(offering.boot_ms.saturating_add(sim.simulate.join_delay.0)),
                 gpu_model: offering.gpu_model.clone(),
                 labels: pool.labels.clone(),
@@ -191,4 +187,14 @@ pub(super) fn amounts(of: &Resources) -> Vec<(&str, u64)> {
 #[expect(clippy::cast_precision_loss, reason = "a share, not an amount")]
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
+}
+
+/// What an instance offers workloads.
+pub(in crate::sim) fn allocatable(offering: &OfferingSpec) -> Resources {
+    Resources {
+        cpu: MilliCpu(offering.milli_cpus()),
+        memory: Bytes(offering.memory_bytes()),
+        gpus: offering.gpus,
+        ..Resources::default()
+    }
 }

@@ -102,6 +102,20 @@ pub struct OfferingSpec {
     pub trouble: TroubleSpec,
 }
 
+impl OfferingSpec {
+    /// Logical CPUs in thousandths.
+    #[must_use]
+    pub fn milli_cpus(&self) -> u64 {
+        u64::from(self.cpus) * 1_000
+    }
+
+    /// Memory in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        u64::from(self.memory_gib) << 30
+    }
+}
+
 /// A window, in milliseconds since the cloud began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

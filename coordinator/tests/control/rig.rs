@@ -374,23 +374,18 @@ impl Actuator for CloudPort {
                 }],
                 steering: Steering::Zone,
                 provider_min: script.least,
-                provider_max: None,
                 stops: no_removal.into_iter().chain(script.stops).collect(),
                 removable: true,
-                labels: BTreeMap::new(),
-                taints: BTreeMap::new(),
                 warnings: script.warnings,
-                remarks: Vec::new(),
                 failures: script.failures,
                 unfilled: script.unfilled,
-                withdrawing: false,
                 parts: BTreeMap::from([(offering(pool.as_str()), whole(pool.as_str()))]),
                 dead: dead.collect(),
                 recipe: Recipe {
                     template: script.recipe.0,
                     group: script.recipe.1,
                 },
-                read_at: now,
+                ..PoolReading::empty(now)
             })
         };
         pools.iter().map(|pool| (pool.clone(), one(pool))).collect()
@@ -947,23 +942,11 @@ impl Rig {
     ) -> NodeId {
         let id = NodeId(format!("n-{instance}"));
         let record = NodeRecord {
-            id: id.clone(),
-            name: format!("host-{instance}"),
             // An empty name is a token without a pool.
             pool: Some(PoolId::from(pool)).filter(|pool| !pool.as_str().is_empty()),
             instance: Some(InstanceId::from(instance)),
-            launch: None,
-            token: None,
-            proven: None,
-            quarantined: None,
-            void_before: None,
-            joined: self.clock.wall(),
-            serial: String::new(),
             not_after: UnixMs(u64::MAX),
-            machine_id: String::new(),
-            revoked: false,
-            ready_at: None,
-            off: false,
+            ..NodeRecord::joined(id.clone(), format!("host-{instance}"), self.clock.wall())
         };
         let key = keys::named(keys::NODE, id.as_str());
         let value = serde_json::to_vec(&record).expect("json");

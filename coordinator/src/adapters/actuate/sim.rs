@@ -1,17 +1,17 @@
 //! Pools of the simulated cloud: over its gRPC service, or embedded in this process.
 
+pub(crate) mod answers;
 mod reading;
 
 use crate::adapters::cloud::{Engine, rpc};
 use crate::config::{PoolConfig, PoolSource};
-use crate::ports::actuate::{
-    ActuateError, Actuator, LaunchOrder, LaunchOutcome, PoolReading, ProviderFailure, Way,
-};
+use crate::ports::actuate::{ActuateError, Actuator, LaunchOrder, LaunchOutcome, PoolReading};
+use answers::{config, failure, offering_id, outcome};
 use async_trait::async_trait;
 use drover_core::model::{FailureKind, InstanceId, MicroUsd, Millis, PoolId, PoolKind, UnixMs};
 use drover_proto::sim;
 use drover_proto::sim::cloud_service_client::CloudServiceClient;
-use reading::{offering_id, reading};
+use reading::reading;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,14 +104,6 @@ fn groups(pools: &[PoolConfig]) -> BTreeMap<PoolId, (String, BTreeMap<String, Mi
     sim.collect()
 }
 
-fn config(message: String) -> ActuateError {
-    ActuateError {
-        kind: FailureKind::Config,
-        code: String::new(),
-        message,
-    }
-}
-
 fn failed(call: &str, status: &Status) -> ActuateError {
     let kind = match status.code() {
         Code::NotFound | Code::InvalidArgument | Code::AlreadyExists => FailureKind::Config,
@@ -181,31 +173,11 @@ impl Actuator for SimCloud {
             Cloud::Embedded(engine) => rpc::launch(engine, ask),
         };
         let reply = reply.map_err(|e| failed("launch", &e))?;
-        let failures = reply
-            .errors
-            .iter()
-            .enumerate()
-            .map(|(n, error)| ProviderFailure {
-                id: format!("{}/{n}", order.token),
-                offering: Some(order.offering.clone()),
-                kind: match error.code.as_str() {
-                    "InsufficientInstanceCapacity" => FailureKind::Shortage,
-                    "ValidationError" => FailureKind::Quota,
-                    _ => FailureKind::Transient,
-                },
-                message: format!("{}: {}", error.code, error.message),
-                at: order.asked,
-            });
-        Ok(LaunchOutcome {
-            way: Way::Sim,
-            granted: u32::try_from(reply.instance_ids.len()).unwrap_or(u32::MAX),
-            failures: failures.collect(),
-            instances: reply
-                .instance_ids
-                .into_iter()
-                .map(InstanceId::new)
-                .collect(),
-        })
+        let errors = reply.errors.iter().enumerate();
+        let failures = errors
+            .map(|(n, error)| failure(order, n, (&error.code, &error.message), order.asked))
+            .collect();
+        Ok(outcome(reply.instance_ids, failures))
     }
 
     async fn settle(
@@ -222,14 +194,7 @@ impl Actuator for SimCloud {
             .instances
             .iter()
             .filter(|i| i.launch_token == order.token);
-        let instances: Vec<_> = ours.map(|i| InstanceId::new(i.id.clone())).collect();
-        let granted = u32::try_from(instances.len()).unwrap_or(u32::MAX);
-        Ok(LaunchOutcome {
-            way: Way::Sim,
-            instances,
-            granted,
-            failures: Vec::new(),
-        })
+        Ok(outcome(ours.map(|i| i.id.clone()), Vec::new()))
     }
 
     async fn leave(&self, _: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {

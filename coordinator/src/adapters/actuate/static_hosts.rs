@@ -5,7 +5,7 @@
 use crate::config::{PoolConfig, PoolSource, StaticPool};
 use crate::ports::actuate::{
     ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
-    ProviderFailure, Recipe, Way,
+    ProviderFailure, Way,
 };
 use async_trait::async_trait;
 use drover_core::model::{
@@ -84,21 +84,8 @@ impl StaticHosts {
                 reservations: Vec::new(),
             }],
             steering: Steering::Host,
-            provider_min: None,
-            provider_max: None,
-            stops: Vec::new(),
             removable: hosts.power.off.is_some(),
-            labels: BTreeMap::new(),
-            taints: BTreeMap::new(),
-            warnings: Vec::new(),
-            remarks: Vec::new(),
-            failures: Vec::new(),
-            unfilled: 0,
-            withdrawing: false,
-            parts: std::collections::BTreeMap::new(),
-            dead: Vec::new(),
-            recipe: Recipe::default(),
-            read_at: (self.now)(),
+            ..PoolReading::empty((self.now)())
         }
     }
 }

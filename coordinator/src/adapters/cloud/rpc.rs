@@ -171,8 +171,8 @@ fn group(state: &GroupState<'_>) -> Group {
                 price_micro_usd_per_hour: o.price_micro_usd_per_hour,
                 gpus: o.gpus,
                 gpu_model: o.gpu_model.clone(),
-                milli_cpus: u64::from(o.cpus) * 1_000,
-                memory_bytes: u64::from(o.memory_gib) << 30,
+                milli_cpus: o.milli_cpus(),
+                memory_bytes: o.memory_bytes(),
                 boot_ms: o.boot_ms + o.boot_jitter_ms,
             })
             .collect(),

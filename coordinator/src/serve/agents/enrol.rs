@@ -268,21 +268,7 @@ pub(super) fn counts(node: &NodeRecord, certificate: &PeerCertificate) -> Result
 
 pub(super) fn blank(id: &NodeId, facts: &v1::Facts, now: UnixMs) -> NodeRecord {
     NodeRecord {
-        id: id.clone(),
-        name: facts.hostname.clone(),
-        pool: None,
-        instance: None,
-        launch: None,
-        token: None,
-        proven: None,
-        quarantined: None,
-        void_before: None,
-        joined: now,
-        serial: String::new(),
-        not_after: UnixMs(0),
         machine_id: facts.machine_id.clone(),
-        revoked: false,
-        ready_at: None,
-        off: false,
+        ..NodeRecord::joined(id.clone(), facts.hostname.clone(), now)
     }
 }

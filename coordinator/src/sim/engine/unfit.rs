@@ -1,7 +1,7 @@
 //! Jobs of a trace that no group could ever run. Called by the CLI before a run. Pure.
 
 use crate::sim::config::SimConfig;
-use crate::sim::stage::node::allocatable;
+use crate::sim::offered::allocatable;
 use crate::sim::trace::Trace;
 use drover_core::model::Resources;
 

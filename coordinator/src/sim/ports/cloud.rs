@@ -1,41 +1,32 @@
 //! The pure cloud behind [`Actuator`]: the same answers as `adapters::actuate::sim` gives, at virtual time and without a
 //! process between.
 
-use super::super::stage::node::{State, allocatable};
+use super::super::offered::allocatable;
+use super::super::stage::node::State;
 use super::super::stage::{Pool, Shared, Stage};
+use crate::adapters::actuate::sim::answers::{self, config, failure, offering_id, outcome};
 use crate::ports::actuate::{
     ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
-    ProviderFailure, Recipe, Way,
 };
 use crate::world::{ApiTrouble, Ask, GroupSpec, MarketSpec, OfferingSpec};
 use async_trait::async_trait;
 use drover_core::model::{
     FailureKind, InstanceId, Market, MicroUsd, Millis, Offering, OfferingId, PoolId, PoolKind,
-    Steering, Stop, UnixMs,
+    UnixMs,
 };
-use std::collections::BTreeMap;
 
 /// Every sim pool of the config.
 pub(in crate::sim) struct Cloud(pub(in crate::sim) Shared);
 
-fn config(message: String) -> ActuateError {
-    ActuateError {
-        kind: FailureKind::Config,
-        code: String::new(),
-        message,
-    }
-}
-
-/// `pool/type/zone/market`.
-fn offering_id(pool: &PoolId, offering: &OfferingSpec) -> OfferingId {
+fn id_of(pool: &PoolId, offering: &OfferingSpec) -> OfferingId {
     let (kind, zone) = (&offering.instance_type, &offering.zone);
-    OfferingId::new(format!("{pool}/{kind}/{zone}/{}", offering.market.as_str()))
+    offering_id(pool, kind, zone, offering.market.as_str())
 }
 
 fn offered(pool: &Pool, offering: &OfferingSpec) -> Offering {
     let price = pool.prices.get(&offering.instance_type).copied();
     Offering {
-        id: offering_id(&pool.id, offering),
+        id: id_of(&pool.id, offering),
         instance_type: offering.instance_type.clone(),
         zone: offering.zone.clone(),
         market: match offering.market {
@@ -107,29 +98,12 @@ fn reading(stage: &Stage, pool: &PoolId) -> Result<PoolReading, ActuateError> {
         .filter_map(shown)
         .collect();
     instances.sort_by(|a, b| a.id.cmp(&b.id));
-    let unowned = group.owner.is_empty().then(|| Stop::NotOurs {
-        why: format!("group {} has no owner", group.name),
-    });
-    Ok(PoolReading {
+    Ok(answers::reading(
+        (&group.name, &group.owner, group.max),
         instances,
         offerings,
-        steering: Steering::Zone,
-        provider_min: None,
-        provider_max: Some(group.max),
-        stops: unowned.into_iter().collect(),
-        removable: true,
-        labels: BTreeMap::new(),
-        taints: BTreeMap::new(),
-        warnings: Vec::new(),
-        remarks: Vec::new(),
-        failures: Vec::new(),
-        unfilled: 0,
-        withdrawing: false,
-        parts: std::collections::BTreeMap::new(),
-        dead: Vec::new(),
-        recipe: Recipe::default(),
-        read_at: stage.wall(),
-    })
+        stage.wall(),
+    ))
 }
 
 fn launch(stage: &mut Stage, order: &LaunchOrder) -> Result<LaunchOutcome, ActuateError> {
@@ -143,7 +117,7 @@ fn launch(stage: &mut Stage, order: &LaunchOrder) -> Result<LaunchOutcome, Actua
     let group = group_of(stage, pool)?;
     let mut wanted = group.offerings.iter();
     let offering = wanted
-        .find(|offering| offering_id(&order.pool, offering) == order.offering)
+        .find(|offering| id_of(&order.pool, offering) == order.offering)
         .ok_or_else(|| {
             config(format!(
                 "the simulated cloud does not offer {}",
@@ -161,27 +135,13 @@ fn launch(stage: &mut Stage, order: &LaunchOrder) -> Result<LaunchOutcome, Actua
     let granted = stage
         .launch(&order.pool, &ask)
         .map_err(|error| config(error.to_string()))?;
-    let failure = granted.refusal.map(|refusal| ProviderFailure {
-        id: format!("{}/0", order.token),
-        offering: Some(order.offering.clone()),
-        kind: match refusal.code.as_str() {
-            "InsufficientInstanceCapacity" => FailureKind::Shortage,
-            "ValidationError" => FailureKind::Quota,
-            _ => FailureKind::Transient,
-        },
-        message: format!("{}: {}", refusal.code, refusal.message),
-        at: stage.wall(),
-    });
+    let refusal = granted.refusal.as_ref();
+    let failure = refusal.map(|why| failure(order, 0, (&why.code, &why.message), stage.wall()));
     if let Some(failure) = &failure {
         let kind = format!("{:?}", failure.kind).to_lowercase();
         *stage.history.refusals.entry(kind).or_insert(0) += 1;
     }
-    Ok(LaunchOutcome {
-        way: Way::Sim,
-        granted: u32::try_from(granted.instances.len()).unwrap_or(u32::MAX),
-        failures: failure.into_iter().collect(),
-        instances: granted.instances.into_iter().map(InstanceId::new).collect(),
-    })
+    Ok(outcome(granted.instances, failure.into_iter().collect()))
 }
 
 #[async_trait]
@@ -209,15 +169,7 @@ impl Actuator for Cloud {
     ) -> Result<LaunchOutcome, ActuateError> {
         let stage = self.0.lock();
         let ours = stage.nodes.iter().filter(|node| node.token == order.token);
-        let instances: Vec<InstanceId> = ours
-            .map(|node| InstanceId::new(node.instance.clone()))
-            .collect();
-        Ok(LaunchOutcome {
-            way: Way::Sim,
-            granted: u32::try_from(instances.len()).unwrap_or(u32::MAX),
-            instances,
-            failures: Vec::new(),
-        })
+        Ok(outcome(ours.map(|node| node.instance.clone()), Vec::new()))
     }
 
     async fn leave(&self, _: &PoolId, instance: &InstanceId) -> Result<(), ActuateError> {

@@ -9,11 +9,10 @@ use super::Pool;
 use crate::ports::demand::Occupied;
 use crate::ports::link::AgentView;
 use crate::records::{DrainPolicy, NodeRecord, OrderRecord};
+use crate::sim::offered::allocatable;
 use crate::world::{GroupSpec, InstanceRecord, OfferingSpec};
 use agent::{list, view};
-use drover_core::model::{
-    Bytes, InstanceId, MicroUsd, MilliCpu, NodeId, PoolId, Resources, Running, UnixMs,
-};
+use drover_core::model::{InstanceId, MicroUsd, NodeId, PoolId, Resources, Running, UnixMs};
 use drover_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -110,22 +109,10 @@ impl Node {
     /// Its enrolment.
     pub(super) fn record(&self, now: UnixMs) -> NodeRecord {
         NodeRecord {
-            id: self.id.clone(),
-            name: self.view.facts.hostname.clone(),
             pool: Some(self.pool.clone()),
             instance: Some(InstanceId::new(self.instance.clone())),
-            launch: None,
-            token: None,
-            proven: None,
-            quarantined: None,
-            void_before: None,
-            joined: now,
-            serial: String::new(),
             not_after: UnixMs(u64::MAX),
-            machine_id: String::new(),
-            revoked: false,
-            ready_at: None,
-            off: false,
+            ..NodeRecord::joined(self.id.clone(), self.view.facts.hostname.clone(), now)
         }
     }
 
@@ -200,20 +187,11 @@ impl Node {
     }
 }
 
-/// What an instance offers workloads.
-pub(in crate::sim) fn allocatable(offering: &OfferingSpec) -> Resources {
-    Resources {
-        cpu: MilliCpu(u64::from(offering.cpus) * 1_000),
-        memory: Bytes(u64::from(offering.memory_gib) << 30),
-        gpus: offering.gpus,
-        ..Resources::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::stage;
     use super::*;
+    use drover_core::model::MilliCpu;
 
     fn unit(gpus: u32, milli: u32) -> Resources {
         Resources {

@@ -1,22 +1,12 @@
 //! From a group of the simulated cloud to what control reads of a pool. Called by the adapter. Pure.
 
-use crate::ports::actuate::{Instance, InstanceState, PoolReading, Recipe};
+use super::answers::{self, offering_id};
+use crate::ports::actuate::{Instance, InstanceState, PoolReading};
 use drover_core::model::{
-    Bytes, InstanceId, Market, MicroUsd, MilliCpu, Millis, Offering, OfferingId, PoolId, Resources,
-    Steering, Stop, UnixMs,
+    Bytes, InstanceId, Market, MicroUsd, MilliCpu, Millis, Offering, PoolId, Resources, UnixMs,
 };
 use drover_proto::sim;
 use std::collections::BTreeMap;
-
-/// `pool/type/zone/market`.
-pub(super) fn offering_id(
-    pool: &PoolId,
-    instance_type: &str,
-    zone: &str,
-    market: &str,
-) -> OfferingId {
-    OfferingId::new(format!("{pool}/{instance_type}/{zone}/{market}"))
-}
 
 pub(super) fn reading(
     pool: &PoolId,
@@ -65,30 +55,10 @@ pub(super) fn reading(
         launched: Some(UnixMs(i.launched_unix_ms)),
         ends: None,
     });
-    let unowned = group.owner.is_empty().then(|| Stop::NotOurs {
-        why: format!(
-            "group {} has no owner: set owner in the cloud's config",
-            group.name
-        ),
-    });
-    PoolReading {
-        instances: instances.collect(),
-        offerings: offerings.collect(),
-        steering: Steering::Zone,
-        provider_min: None,
-        provider_max: Some(group.max),
-        stops: unowned.into_iter().collect(),
-        removable: true,
-        labels: BTreeMap::new(),
-        taints: BTreeMap::new(),
-        warnings: Vec::new(),
-        remarks: Vec::new(),
-        failures: Vec::new(),
-        unfilled: 0,
-        withdrawing: false,
-        parts: std::collections::BTreeMap::new(),
-        dead: Vec::new(),
-        recipe: Recipe::default(),
-        read_at: now,
-    }
+    answers::reading(
+        (&group.name, &group.owner, group.max),
+        instances.collect(),
+        offerings.collect(),
+        now,
+    )
 }

@@ -95,7 +95,7 @@ pub(super) fn view(id: &NodeId, record: &InstanceRecord, offering: &OfferingSpec
             zone: Some(offering.zone.clone()),
             instance_type: Some(offering.instance_type.clone()),
             cpus: Some(offering.cpus),
-            memory_bytes: Some(u64::from(offering.memory_gib) << 30),
+            memory_bytes: Some(offering.memory_bytes()),
             pci_gpus: Some(offering.gpus),
             gpus: gpus.collect(),
             ..v1::Facts::default()
