@@ -1,44 +1,41 @@
 //! A whole port on loopback for tests: store in memory, real TLS, real clients, a clock of its own.
 
+mod clients;
+mod hosts;
 mod session;
 
+pub(crate) use clients::{Identity, csr, der, new_key};
+pub(crate) use hosts::Hosts;
 pub(crate) use session::{Session, hello};
 
-use super::{Admission, Agents, Intervals, KnownPool, Parts};
+use super::{Agents, Intervals, Parts};
 use crate::adapters::ca::Ca;
 use crate::adapters::clock::{ManualClock, SystemClock};
 use crate::adapters::link::Hub;
 use crate::adapters::store::memory::{Disk, MemoryStore};
 use crate::adapters::tokens::TokenWish;
-use crate::config::enrolment::InstanceIdentity;
 use crate::control::journal::Journal;
 use crate::ports::clock::Clock;
 use crate::ports::store::{Op, Store};
 use crate::records::{NodeRecord, keys};
 use crate::serve::auth::Gate;
 use crate::serve::identities::IdentityDesk;
-use crate::serve::tls::{self, TlsClock};
+use crate::serve::tls;
 use crate::serve::tokens::TokenDesk;
 use drover_core::model::{Millis, NodeId, PoolId};
 use drover_core::rules::access::Role;
-use drover_proto::v1::admin_service_client::AdminServiceClient;
+use drover_proto::v1;
 use drover_proto::v1::agent_message::Body;
-use drover_proto::v1::agent_service_client::AgentServiceClient;
-use drover_proto::{limits, v1};
-use hyper_util::rt::TokioIo;
-use rcgen::{CertificateParams, KeyPair};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rcgen::KeyPair;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
-use tonic::transport::{Channel, Endpoint};
 
 /// Longest wait for anything.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -48,39 +45,6 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future)
         .await
         .expect("it did not happen in time")
-}
-
-/// Who may join here.
-#[derive(Default)]
-pub(crate) struct Hosts {
-    /// Pools of a cloud, with what their provider says.
-    pub(crate) clouds: Mutex<Vec<KnownPool>>,
-    /// Whose documents are believed.
-    pub(crate) pinned: Mutex<Option<InstanceIdentity>>,
-}
-
-impl Admission for Hosts {
-    fn instance_identity(&self) -> Option<InstanceIdentity> {
-        self.pinned.lock().unwrap().clone()
-    }
-
-    fn pools(&self) -> Vec<KnownPool> {
-        self.clouds.lock().unwrap().clone()
-    }
-
-    fn admit(&self, facts: &v1::Facts, pool: Option<&PoolId>) -> Result<Option<PoolId>, String> {
-        if pool.is_some_and(|pool| pool.as_str() == "rack") && facts.hostname != "titan-01" {
-            return Err(format!("pool rack does not list host {:?}", facts.hostname));
-        }
-        Ok(pool.cloned())
-    }
-
-    fn keeps(&self, node: &NodeRecord) -> Result<(), String> {
-        if node.pool == Some(PoolId::from("closed")) {
-            return Err("pool closed is no longer in the config".into());
-        }
-        Ok(())
-    }
 }
 
 pub(crate) struct Rig {
@@ -97,23 +61,6 @@ pub(crate) struct Rig {
     state: Arc<tempfile::TempDir>,
 }
 
-/// A key with what a coordinator gave for it.
-#[derive(Clone)]
-pub(crate) struct Identity {
-    pub(crate) id: String,
-    pub(crate) key: Arc<KeyPair>,
-    pub(crate) certificate: CertificateDer<'static>,
-}
-
-pub(crate) fn new_key() -> Arc<KeyPair> {
-    Arc::new(KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap())
-}
-
-pub(crate) fn csr(key: &KeyPair) -> Vec<u8> {
-    let request = CertificateParams::default().serialize_request(key).unwrap();
-    request.der().to_vec()
-}
-
 pub(crate) fn facts(host: &str) -> v1::Facts {
     v1::Facts {
         hostname: host.into(),
@@ -121,10 +68,6 @@ pub(crate) fn facts(host: &str) -> v1::Facts {
         boot_id: "boot-1".into(),
         ..v1::Facts::default()
     }
-}
-
-pub(crate) fn der(pem: &str) -> CertificateDer<'static> {
-    CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }
 
 impl Rig {
@@ -223,60 +166,6 @@ impl Rig {
 
     pub(crate) async fn node(&self, id: &str) -> Option<NodeRecord> {
         self.read(&keys::named(keys::NODE, id)).await
-    }
-
-    /// TLS to the port as a client with or without an identity.
-    pub(crate) fn client_config(
-        &self,
-        identity: Option<&Identity>,
-        version: &'static rustls::SupportedProtocolVersion,
-    ) -> rustls::ClientConfig {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.ca.der().clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let time = Arc::new(TlsClock(self.clock.clone()));
-        let config = rustls::ClientConfig::builder_with_details(provider, time)
-            .with_protocol_versions(&[version])
-            .unwrap()
-            .with_root_certificates(roots);
-        let mut config = match identity {
-            None => config.with_no_client_auth(),
-            Some(identity) => {
-                let key = identity.key.serialize_der();
-                let key = PrivateKeyDer::try_from(key).unwrap();
-                let chain = vec![identity.certificate.clone()];
-                config.with_client_auth_cert(chain, key).unwrap()
-            }
-        };
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        config
-    }
-
-    pub(crate) async fn channel(&self, identity: Option<&Identity>) -> Channel {
-        let config = Arc::new(self.client_config(identity, &rustls::version::TLS13));
-        let address = self.address;
-        let connector = tower::service_fn(move |_| {
-            let config = config.clone();
-            async move {
-                let tcp = TcpStream::connect(address).await?;
-                let name = ServerName::try_from(limits::COORDINATOR_NAME).unwrap();
-                let stream = tokio_rustls::TlsConnector::from(config)
-                    .connect(name, tcp)
-                    .await?;
-                Ok::<_, std::io::Error>(TokioIo::new(stream))
-            }
-        });
-        Endpoint::from_static("http://coordinator.drover.internal")
-            .connect_with_connector_lazy(connector)
-    }
-
-    pub(crate) async fn agent(&self, identity: Option<&Identity>) -> AgentServiceClient<Channel> {
-        AgentServiceClient::new(self.channel(identity).await)
-            .max_encoding_message_size(64 * 1024 * 1024)
-    }
-
-    pub(crate) async fn admin(&self, identity: Option<&Identity>) -> AdminServiceClient<Channel> {
-        AdminServiceClient::new(self.channel(identity).await)
     }
 
     pub(crate) async fn try_enrol(
