@@ -3,36 +3,18 @@
 //! Run by [`super::run`] in production, and step by step by the simulator and the tests. Generic over ports: no sleeping,
 //! no timer, no adapter. **Invariant:** an intent is in the store before the call that it is about.
 
+mod heart;
 mod round;
 
+pub use heart::{Control, Planning, Ports};
 pub(super) use round::Round;
 
-use super::background::Background;
-use super::chance::Chance;
-use super::deeds::{Deed, Done};
 use super::events::Happening;
-use super::journal::Journal;
-use super::launches::Answer;
-use super::learning::Learning;
-use super::ledger::Ledger;
-use super::observe::Pools;
-use super::pace::Pace;
-use super::plans::PlanFiles;
-use super::seen::Seen;
-use super::view::FleetView;
-use super::wake::Wake;
-use crate::config::Config;
-use crate::ports::actuate::Actuator;
-use crate::ports::clock::Clock;
-use crate::ports::demand::DemandSource;
-use crate::ports::link::AgentLink;
-use crate::ports::notices::NoticeSource;
 use crate::ports::store::{CommitError, ReadError};
-use drover_core::model::{LaunchId, PlanInput, Planned};
+use drover_core::model::{PlanInput, Planned};
 use drover_core::planner;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 
 /// What was changed at a provider is looked at after this.
 const SOON: Duration = Duration::from_millis(250);
@@ -51,127 +33,7 @@ pub enum CycleError {
     Read(#[from] ReadError),
 }
 
-/// What the heart works with.
-pub struct Ports {
-    /// Writer of the store.
-    pub journal: Arc<Journal>,
-    /// Agents.
-    pub link: Arc<dyn AgentLink>,
-    /// Pools, one per kind.
-    pub actuators: Vec<Arc<dyn Actuator>>,
-    /// Demand.
-    pub sources: Vec<Arc<dyn DemandSource>>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-}
-
-/// The coordinator's heart.
-pub struct Control {
-    pub(super) config: Arc<Config>,
-    pub(super) journal: Arc<Journal>,
-    pub(super) link: Arc<dyn AgentLink>,
-    pub(super) sources: Vec<Arc<dyn DemandSource>>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) pools: Pools,
-    /// Launch calls at work.
-    pub(super) asks: Background<LaunchId, Answer>,
-    /// Calls at work that end, protect or give back.
-    pub(super) deeds: Background<Deed, Done>,
-    pub(super) seen: Seen,
-    pub(super) wake: Wake,
-    pub(super) views: watch::Sender<Arc<FleetView>>,
-    pub(super) settings: watch::Sender<Arc<Config>>,
-    pub(super) plans: Option<PlanFiles>,
-    pub(super) chance: Arc<Chance>,
-    /// As the last cycle left it.
-    pub(super) last_ledger: Ledger,
-    pub(super) planning: Planning,
-    pub(super) pace: Arc<Pace>,
-    pub(super) learning: Learning,
-    /// What clouds tell by themselves.
-    pub(super) notices: Option<Arc<dyn NoticeSource>>,
-}
-
-/// What planning has cost so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Planning {
-    /// Plans made.
-    pub plans: u64,
-    /// Time that the planner took for them, checks not counted twice.
-    pub took: Duration,
-}
-
 impl Control {
-    /// Ready for its first cycle.
-    #[must_use]
-    pub fn new(config: Arc<Config>, ports: Ports) -> Self {
-        let seen = Seen::new(ports.clock.wall(), ports.clock.mono());
-        let wake = Wake::default();
-        Self {
-            settings: watch::channel(config.clone()).0,
-            config,
-            journal: ports.journal,
-            link: ports.link,
-            sources: ports.sources,
-            clock: ports.clock,
-            pools: Pools::new(ports.actuators, wake.clone()),
-            asks: Background::new(wake.clone()),
-            deeds: Background::new(wake.clone()),
-            seen,
-            wake,
-            views: watch::channel(Arc::new(FleetView::default())).0,
-            plans: None,
-            chance: Arc::default(),
-            last_ledger: Ledger::default(),
-            planning: Planning::default(),
-            pace: Arc::default(),
-            learning: Learning::default(),
-            notices: None,
-        }
-    }
-
-    /// Ids, tokens and jitter from a seed, and calls are waited for however long they take: for runs that must be alike,
-    /// whose calls take no time of their own. Before the first cycle.
-    pub fn repeatable(&mut self, seed: u64) {
-        self.chance = Arc::new(Chance::seeded(seed));
-        self.pools.wait_for_calls();
-        self.asks.wait_for_calls();
-        self.deeds.wait_for_calls();
-    }
-
-    /// What planning has cost so far.
-    #[must_use]
-    pub const fn planning(&self) -> Planning {
-        self.planning
-    }
-
-    /// How long cycles and plans took, and how many cycles failed.
-    #[must_use]
-    pub fn pace(&self) -> Arc<Pace> {
-        self.pace.clone()
-    }
-
-    /// Calls to the outside that were begun and have not been taken, as text.
-    #[must_use]
-    pub fn at_work(&self) -> Vec<String> {
-        let asks = self.asks.flying().map(|launch| format!("launch {launch}"));
-        let deeds = self.deeds.flying().map(|deed| format!("{deed:?}"));
-        let reads = self.pools.reading().map(|pool| format!("reading {pool}"));
-        asks.chain(deeds).chain(reads).collect()
-    }
-
-    /// The bell that wakes the loop around it.
-    #[must_use]
-    pub fn wake(&self) -> Wake {
-        self.wake.clone()
-    }
-
-    /// Every snapshot that is published.
-    #[must_use]
-    pub fn views(&self) -> watch::Receiver<Arc<FleetView>> {
-        self.views.subscribe()
-    }
-
     /// One whole cycle. True: another should follow at once.
     ///
     /// # Errors
