@@ -2,6 +2,7 @@
 
 use super::tests::{job, setup, trace};
 use super::*;
+use drover_core::model::Millis;
 
 /// Played with these mishaps: how often the coordinator died.
 fn deaths(faults: &str) -> usize {

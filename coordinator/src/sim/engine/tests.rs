@@ -3,7 +3,7 @@
 use super::*;
 use crate::sim::config;
 use crate::sim::trace::Job;
-use drover_core::model::{MilliCpu, Resources};
+use drover_core::model::{MilliCpu, Millis, Resources};
 
 /// One pool per region, nodes of 8 GPUs.
 pub(super) fn setup(simulate: &str, pools: &[&str], offering: &str) -> SimConfig {
