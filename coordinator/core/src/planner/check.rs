@@ -13,6 +13,7 @@ mod near;
 mod removals;
 mod reserved;
 mod runs;
+mod shares;
 mod standing;
 mod taken;
 

@@ -87,7 +87,9 @@ impl Choose {
             looks: LOOKS,
             last_resort: false,
         };
-        let paid = work.offers.iter().filter(|o| o.tier == 2);
+        // Nodes on their way cost what their offering does; most often there are none.
+        let comes = work.bins.iter().any(|b| matches!(b.at, At::Coming(..)));
+        let paid = work.offers.iter().filter(|o| comes && o.tier == 2);
         let prices: BTreeMap<&OfferingId, u64> = paid.map(|o| (o.id, o.price)).collect();
         for bin in &work.bins {
             let (price, launched, stay) = match bin.at {

@@ -7,7 +7,7 @@ use super::gangs::Domain;
 use super::matching::Place;
 use super::state::Work;
 use super::supply::unread;
-use crate::model::{Class, Locality, PoolInput, Resources};
+use crate::model::{Class, Locality, PoolInput, Resources, SiteId};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 pub(super) struct Could {
     /// Most units per domain of the gang's locality (one node: of the largest).
     domains: BTreeMap<Domain, u32>,
+    /// The one with most units, of equal ones the first, if any has some.
+    best: Option<(Domain, u32)>,
     /// Pools that may serve it and whose templates nobody could read: more may be possible.
     pub unread: Vec<usize>,
     /// Some template would take a unit, whatever the limits.
@@ -24,11 +26,7 @@ pub(super) struct Could {
 impl Could {
     /// The best domain and most units there; none when nothing could serve a unit.
     pub fn best(&self) -> Option<(&Domain, u32)> {
-        self.domains
-            .iter()
-            .map(|(d, n)| (d, *n))
-            .max_by_key(|(d, n)| (*n, Reverse(*d)))
-            .filter(|(_, n)| *n > 0)
+        self.best.as_ref().map(|(domain, most)| (domain, *most))
     }
 
     /// Could so many units ever be together in the domain?
@@ -66,11 +64,12 @@ struct Sum {
 pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
     let unit = &work.input.classes[class];
     let locality = unit.gang.as_ref().map_or(Locality::Any, |g| g.locality);
-    let mut sums: BTreeMap<(Domain, Option<usize>), Sum> = BTreeMap::new();
+    // By pool first: its number is compared faster than names are.
+    let mut sums: BTreeMap<(Option<usize>, Spot<'_>), Sum> = BTreeMap::new();
     for ((kind, pool, size), nodes) in &work.shapes {
         let place = &work.kinds[*kind];
-        if let (true, Some(d)) = (work.matches(class, *kind), domain(work, place, locality)) {
-            let slot = sums.entry((d, *pool)).or_default();
+        if let (true, Some(d)) = (work.matches(class, *kind), spot(work, place, locality)) {
+            let slot = sums.entry((*pool, d)).or_default();
             let each = units_on(unit, size);
             slot.have = slot.have.saturating_add(each.saturating_mul(*nodes));
             slot.each = slot.each.max(each);
@@ -93,14 +92,18 @@ pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
         if pool.max == 0 || each == 0 {
             continue;
         }
-        if let Some(d) = domain(work, place, locality) {
-            let slot = sums.entry((d, Some(offer.pool))).or_default();
+        if let Some(d) = spot(work, place, locality) {
+            let slot = sums.entry((Some(offer.pool), d)).or_default();
             slot.grown = slot.grown.max(each.saturating_mul(pool.max));
             slot.each = slot.each.max(each);
         }
     }
+    let domains = add_up(work, unit, locality, sums);
+    let best = domains.iter().max_by_key(|(d, n)| (**n, Reverse(*d)));
+    let best = best.map(|(d, n)| (d.clone(), *n));
     Could {
-        domains: add_up(work, unit, locality, sums),
+        best: best.filter(|(_, most)| *most > 0),
+        domains,
         unread: (0..work.input.pools.len())
             .filter(|p| {
                 let pool = &work.input.pools[*p];
@@ -116,7 +119,7 @@ fn add_up(
     work: &Work<'_>,
     unit: &Class,
     locality: Locality,
-    sums: BTreeMap<(Domain, Option<usize>), Sum>,
+    sums: BTreeMap<(Option<usize>, Spot<'_>), Sum>,
 ) -> BTreeMap<Domain, u32> {
     if locality == Locality::Node {
         let each = sums.values().map(|s| s.each).max().unwrap_or(0);
@@ -126,8 +129,8 @@ fn add_up(
     let gpus = policy
         .max_gpus
         .and_then(|max| max.checked_div(unit.unit.gpus));
-    let mut domains: BTreeMap<Domain, Limits> = BTreeMap::new();
-    for ((d, pool), sum) in sums {
+    let mut domains: BTreeMap<Spot<'_>, Limits> = BTreeMap::new();
+    for ((pool, d), sum) in sums {
         let slot = domains.entry(d).or_default();
         let all = sum.have.max(sum.grown);
         let Some(p) = pool else {
@@ -156,7 +159,8 @@ fn add_up(
         let ours = gpus.map_or(ours, |most| ours.min(most.max(s.have)));
         ours.saturating_add(s.foreign)
     };
-    domains.into_iter().map(|(d, s)| (d, most(&s))).collect()
+    let each = domains.into_iter();
+    each.map(|(d, s)| (d.domain(), most(&s))).collect()
 }
 
 /// Units in one domain, by what limits them.
@@ -188,15 +192,37 @@ fn units_on(unit: &Class, size: &Resources) -> u32 {
     }
 }
 
+/// A domain by the names that the input has: they are looked up a thousand times and copied once.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Spot<'a> {
+    Any,
+    Site(&'a SiteId),
+    Zone(&'a SiteId, &'a str),
+    Pool(usize),
+    NewNode,
+}
+
+impl Spot<'_> {
+    fn domain(&self) -> Domain {
+        match self {
+            Self::Any => Domain::Any,
+            Self::Site(site) => Domain::Site(site.to_string()),
+            Self::Zone(site, zone) => Domain::Zone(site.to_string(), (*zone).to_owned()),
+            Self::Pool(pool) => Domain::Pool(*pool),
+            Self::NewNode => Domain::NewNode,
+        }
+    }
+}
+
 /// The domain of a place for an upper bound: a single node has one of its own.
-fn domain(work: &Work<'_>, place: &Place<'_>, locality: Locality) -> Option<Domain> {
+fn spot<'a>(work: &Work<'_>, place: &Place<'a>, locality: Locality) -> Option<Spot<'a>> {
     Some(match locality {
-        Locality::Any => Domain::Any,
-        Locality::Node => Domain::NewNode,
-        Locality::Site => Domain::Site(place.site?.to_string()),
+        Locality::Any => Spot::Any,
+        Locality::Node => Spot::NewNode,
+        Locality::Site => Spot::Site(place.site?),
         Locality::Zone if place.zone.is_empty() => return None,
-        Locality::Zone => Domain::Zone(place.site?.to_string(), place.zone.to_owned()),
-        Locality::Pool => Domain::Pool(*work.pool_index.get(place.pool?)?),
+        Locality::Zone => Spot::Zone(place.site?, place.zone),
+        Locality::Pool => Spot::Pool(*work.pool_index.get(place.pool?)?),
     })
 }
 

@@ -80,10 +80,7 @@ pub(super) fn collect<'a>(
     for (&id, &p) in &work.pool_index {
         let pool = &work.input.pools[p];
         debug_assert_eq!(*id, pool.id);
-        let mut ids: Vec<&OfferingId> = pool.offerings.iter().map(|o| &o.id).collect();
-        ids.sort_unstable();
-        let pairs = ids.windows(2).filter(|w| w[0] == w[1]);
-        let twice: BTreeSet<&OfferingId> = pairs.map(|w| w[0]).collect();
+        let twice = twice(pool);
         let mut seen = BTreeSet::new();
         let mut first = true;
         let one_each = pool.steering != Steering::Group || pool.offerings.len() < 2;
@@ -134,6 +131,19 @@ pub(super) fn collect<'a>(
         }
     }
     (offers, reserved.rooms())
+}
+
+/// Ids that two offerings of the pool have. By a checksum first: a catalogue has thousands, long and with one beginning.
+fn twice(pool: &PoolInput) -> BTreeSet<&OfferingId> {
+    let sum = |id: &OfferingId| {
+        let bytes = id.as_str().bytes();
+        bytes.fold(0_u64, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into()))
+    };
+    let ids = pool.offerings.iter().map(|o| (sum(&o.id), &o.id));
+    let mut ids: Vec<(u64, &OfferingId)> = ids.collect();
+    ids.sort_unstable();
+    let pairs = ids.windows(2).filter(|w| w[0] == w[1]);
+    pairs.map(|w| w[0].1).collect()
 }
 
 /// Stops and capacity memory.

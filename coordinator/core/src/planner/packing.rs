@@ -4,6 +4,7 @@
 
 mod areas;
 mod claims;
+mod context;
 mod fill;
 mod greedy;
 mod open;
@@ -12,16 +13,13 @@ mod score;
 mod tree;
 
 use super::ledger::Ledger;
-use super::near::{Site, Tally};
+use super::near::Tally;
 use super::offers::Offer;
-use super::size::Size;
 use super::state::{Group, Put, Work};
-use crate::model::UnixMs;
-use open::Twins;
+pub(super) use context::Context;
 pub(super) use open::per_unit;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use tree::{Peak, Tree};
+use tree::{NOTHING, Peak, Tree};
 
 /// Kinds of places that units may go to; none: all that match.
 type Kinds<'k> = Option<&'k [usize]>;
@@ -47,27 +45,6 @@ pub(super) struct Packing {
 /// No group starts at this leaf.
 const NONE: u32 = u32::MAX;
 
-/// (Size, no GPU wanted, takes a whole node), deadline, most units a node, sight: to the twins that are cheapest per unit.
-type Best = BTreeMap<((usize, bool, bool), Option<UnixMs>, u32, usize), Option<usize>>;
-
-pub(super) struct Context<'w, 'a> {
-    work: &'w Work<'a>,
-    /// Classes, largest first.
-    order: &'w [usize],
-    /// Offers that may be asked now.
-    pub offers: Vec<usize>,
-    /// Offers that no class can tell apart but by their limits.
-    twins: Vec<Twins>,
-    /// Per offer, its twins.
-    twins_of: BTreeMap<usize, usize>,
-    /// Per sight: its twins, cheapest first.
-    shelves: Vec<Vec<usize>>,
-    /// Per entry: its size, by number.
-    size_of: Vec<usize>,
-    /// What was found to be cheapest.
-    best: RefCell<Best>,
-}
-
 /// May nodes of the offer be opened for units of the class? Units without GPUs open no nodes with GPUs while the fleet
 /// has an offering without that could serve them, full or not (SC-79): they may still fill holes of those that cannot leave, and as a last resort of all (`choose`).
 pub(super) fn may_open(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> bool {
@@ -87,14 +64,21 @@ pub(super) fn fits_new(work: &Work<'_>, class: usize, offer: &Offer<'_>) -> u32 
     }
 }
 
-/// Per entry the number of its size.
-fn size_of(work: &Work<'_>, order: &[usize]) -> Vec<usize> {
-    let mut index: BTreeMap<&Size, usize> = BTreeMap::new();
-    let number = |class: &usize| {
-        let next = index.len();
-        *index.entry(&work.units[*class]).or_insert(next)
-    };
-    order.iter().map(number).collect()
+/// What the first node of a group may give.
+fn peak(work: &Work<'_>, group: &Group) -> Peak {
+    if group.whole {
+        return NOTHING;
+    }
+    let (one, two) = group.content.marks();
+    Peak {
+        cpu: group.free.size.cpu,
+        memory: group.free.size.memory,
+        gpus: group.free.size.gpus,
+        share: group.free.largest_share(),
+        kinds: 1 << (work.offers[group.offer].kind % 64),
+        one,
+        two,
+    }
 }
 
 impl Packing {
@@ -110,15 +94,21 @@ impl Packing {
             tree: Tree::default(),
             at: Vec::new(),
         };
+        let mut leaves = Vec::new();
         for group in work.groups.in_order(offers.iter()) {
             let leaf = p.at.len();
-            let group = Group {
+            let end = leaf + group.nodes as usize;
+            p.at.resize(end, NONE);
+            p.at[leaf] = u32::try_from(p.groups.len()).unwrap_or(NONE);
+            leaves.resize(end, NOTHING);
+            leaves[leaf] = peak(work, group);
+            p.groups.push(Group {
                 origin: Some(group.leaf),
                 leaf,
                 ..group.clone()
-            };
-            p.add(work, group);
+            });
         }
+        p.tree = Tree::of(&leaves);
         p
     }
 
@@ -161,21 +151,7 @@ impl Packing {
     fn index(&mut self, work: &Work<'_>, g: usize) {
         let group = &self.groups[g];
         self.at[group.leaf] = u32::try_from(g).unwrap_or(NONE);
-        if group.whole {
-            self.tree.clear(group.leaf);
-            return;
-        }
-        let (one, two) = group.content.marks();
-        let peak = Peak {
-            cpu: group.free.size.cpu,
-            memory: group.free.size.memory,
-            gpus: group.free.size.gpus,
-            share: group.free.largest_share(),
-            kinds: 1 << (work.offers[group.offer].kind % 64),
-            one,
-            two,
-        };
-        self.tree.set(group.leaf, peak);
+        self.tree.set(group.leaf, peak(work, group));
     }
 
     /// Adds a group whose first node stands at this leaf.
@@ -268,46 +244,5 @@ impl Packing {
     /// Offers that this attempt opens, with their nodes.
     pub fn offers(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.opened_groups().map(|g| (g.offer, g.nodes))
-    }
-}
-
-impl<'w, 'a> Context<'w, 'a> {
-    pub fn new(work: &'w Work<'a>, order: &'w [usize], ledger: &Ledger, offers: &[usize]) -> Self {
-        let mut offers = offers.to_vec();
-        offers.retain(|o| ledger.room(&work.offers, *o) > 0);
-        let (twins, shelves) = open::twins(work, order, &offers);
-        let each = twins.iter().enumerate();
-        let twins_of = each.flat_map(|(at, t)| t.offers.iter().map(move |o| (*o, at)));
-        Self {
-            twins_of: twins_of.collect(),
-            twins,
-            shelves,
-            size_of: size_of(work, order),
-            best: RefCell::new(BTreeMap::new()),
-            work,
-            order,
-            offers,
-        }
-    }
-
-    /// One class and one kind of new node: all ways to pack come to the same, and no type is left to choose.
-    pub fn has_one_way(&self) -> bool {
-        self.order.len() == 1 && self.twins.len() <= 1 && !self.has_claims()
-    }
-
-    pub fn rank(&self, offer: usize) -> u32 {
-        self.work.input.pools[self.work.offers[offer].pool].rank
-    }
-
-    /// What the rules between units allow on a new node of a kind.
-    fn on_new(&self, p: &Packing, class: usize, kind: usize) -> super::near::Takes {
-        static EMPTY: super::near::Content = super::near::Content::EMPTY;
-        let site = Site {
-            kind,
-            content: &EMPTY,
-            nodes: 1,
-            fresh: true,
-        };
-        p.tally.takes(&self.work.near, class, site)
     }
 }

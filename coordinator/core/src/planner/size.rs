@@ -84,22 +84,26 @@ impl Size {
             && self.memory == 0
             && self.gpus == 0
             && self.milli == 0
-            && self.few == [0; FEW]
-            && self.more.iter().all(|n| *n == 0)
+            && !self.has_extended()
     }
 
-    fn rest(&self) -> impl Iterator<Item = &u64> {
-        self.few.iter().chain(&self.more)
+    /// Of extended resources as well.
+    fn has_extended(&self) -> bool {
+        self.few != [0; FEW] || self.more.iter().any(|n| *n > 0)
+    }
+
+    /// Each extended resource with what another amount has of it.
+    fn extended<'s>(&'s self, free: &'s Self) -> impl Iterator<Item = (u64, u64)> + 's {
+        let few = self.few.iter().zip(&free.few);
+        let more = self.more.iter().zip(&free.more);
+        few.chain(more).map(|(want, have)| (*want, *have))
     }
 
     /// One fits, as far as GPUs do not matter.
     fn fits_beside_gpus(&self, free: &Self) -> bool {
         self.cpu <= free.cpu
             && self.memory <= free.memory
-            && self
-                .rest()
-                .zip(free.rest())
-                .all(|(want, have)| want <= have)
+            && (!self.has_extended() || self.extended(free).all(|(want, have)| want <= have))
     }
 
     /// How many times this fits into an amount with whole GPUs only; `u32::MAX` when this is nothing.
@@ -121,8 +125,10 @@ impl Size {
         bound(self.cpu, free.cpu);
         bound(self.memory, free.memory);
         bound(u64::from(self.gpus), u64::from(free.gpus));
-        for (want, have) in self.rest().zip(free.rest()) {
-            bound(*want, *have);
+        if self.has_extended() {
+            for (want, have) in self.extended(free) {
+                bound(want, have);
+            }
         }
         if self.milli > 0 {
             let of = |share: u32| u64::from(share / self.milli);
@@ -141,9 +147,18 @@ impl Size {
     /// What is left of each; at least zero.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
-        let mut rest = self.clone();
-        rest.take(other, 1);
-        rest
+        let mut more = self.more.clone();
+        for (have, want) in more.iter_mut().zip(&other.more) {
+            *have = have.saturating_sub(*want);
+        }
+        Self {
+            cpu: self.cpu.saturating_sub(other.cpu),
+            memory: self.memory.saturating_sub(other.memory),
+            gpus: self.gpus.saturating_sub(other.gpus),
+            milli: self.milli,
+            few: std::array::from_fn(|at| self.few[at].saturating_sub(other.few[at])),
+            more,
+        }
     }
 
     /// Takes off so many times another amount, shares of GPUs aside; at least zero is left.
@@ -152,6 +167,9 @@ impl Size {
         self.cpu = self.cpu.saturating_sub(unit.cpu.saturating_mul(n));
         self.memory = self.memory.saturating_sub(unit.memory.saturating_mul(n));
         self.gpus = self.gpus.saturating_sub(unit.gpus.saturating_mul(times));
+        if !unit.has_extended() {
+            return;
+        }
         let mine = self.few.iter_mut().chain(&mut self.more);
         for (have, want) in mine.zip(unit.few.iter().chain(&unit.more)) {
             *have = have.saturating_sub(want.saturating_mul(n));

@@ -12,7 +12,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (i, run) in facts.planned.plan.runs.iter().enumerate() {
         let hurried = facts.class(run).filter(|c| c.deadline.is_some());
-        let Some((class, (_, offering))) = hurried.zip(new(facts, run)) else {
+        let Some(class) = hurried else { continue };
+        let Some((_, offering)) = new(facts, run) else {
             continue;
         };
         let ready = facts.input.now.after(offering.boot);

@@ -5,7 +5,7 @@
 use super::actions::Verdict;
 use super::facts::Facts;
 use super::names;
-use super::taken::Room;
+use super::shares::Room;
 use crate::model::{Mode, NodeInput, Resources, Run, Stop};
 use std::collections::BTreeSet;
 

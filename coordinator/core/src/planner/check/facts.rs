@@ -1,6 +1,6 @@
 //! What the check knows: the input by id and the plan's runs by target. Built anew for every look.
 
-use super::taken::{Room, share};
+use super::shares::{Room, share};
 use crate::model::{
     Action, Busy, Class, Cordon, LaunchId, LaunchInFlight, Lifecycle, NodeId, NodeInput, Offering,
     OfferingId, PlanInput, Planned, PoolId, PoolInput, Reason, Resources, Run, Source, Target,
@@ -57,9 +57,8 @@ impl<'a> Facts<'a> {
             let all = pool.offerings.iter().rev().map(|o| (&o.id, o));
             facts.offerings.insert(&pool.id, all.collect());
         }
-        for node in &input.nodes {
-            facts.nodes.entry(&node.id).or_insert(node);
-        }
+        let nodes = input.nodes.iter().rev();
+        facts.nodes = nodes.map(|node| (&node.id, node)).collect();
         for node in facts.nodes.values() {
             if let Some(pool) = &node.pool {
                 facts.by_pool.entry(pool).or_default().push(node);

@@ -5,14 +5,16 @@
 //! Spread over a label is looked at when all consecutive runs of a class are placed: then some order of its units kept the
 //! skew at every step. Hosts are born when the first run goes to them.
 //!
-//! Here is what stands where; what classes ask is in `asked`, whether a run may go there in `may`.
+//! Here is what stands where; what stood there before is in `begin`, what classes ask in `asked`, whether a run may go
+//! there in `may`.
 
 mod asked;
+mod begin;
 mod may;
 
 use super::facts::Facts;
 use super::taken::Taken;
-use crate::model::{Class, HostPort, Lifecycle, Run, Source, Target};
+use crate::model::{Class, HostPort, Run, Target};
 use crate::planner::matching::{HOST, Place};
 use asked::{Asks, Named, Whom, ask, fellows};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +54,8 @@ type At = usize;
 pub(super) struct Replay<'f, 'a> {
     facts: &'f Facts<'a>,
     kinds: Vec<Kind<'a>>,
-    kind_index: BTreeMap<(Place<'a>, bool), usize>,
+    /// Of new nodes, and of those that exist.
+    kind_index: [BTreeMap<Place<'a>, usize>; 2],
     /// Per host, its kind.
     hosts: Vec<usize>,
     by_target: BTreeMap<Target, Host>,
@@ -60,7 +63,8 @@ pub(super) struct Replay<'f, 'a> {
     index: BTreeMap<(bool, &'a str, Whom<'a>), At>,
     counts: Vec<Count<'a>>,
     axes: Vec<&'a str>,
-    asks: BTreeMap<u32, Rc<Asks<'a>>>,
+    /// By class, as far as known.
+    asks: Vec<Option<Rc<Asks<'a>>>>,
     /// Counts that units with these labels are in, and those that keep them away.
     names: BTreeMap<(&'a BTreeMap<String, String>, &'a str), Named>,
     ports: BTreeMap<Host, Vec<&'a HostPort>>,
@@ -73,13 +77,13 @@ impl<'f, 'a> Replay<'f, 'a> {
         let mut replay = Self {
             facts,
             kinds: Vec::new(),
-            kind_index: BTreeMap::new(),
+            kind_index: [BTreeMap::new(), BTreeMap::new()],
             hosts: Vec::new(),
             by_target: BTreeMap::new(),
             index: BTreeMap::new(),
             counts: Vec::new(),
             axes: Vec::new(),
-            asks: BTreeMap::new(),
+            asks: vec![None; facts.input.classes.len()],
             names: BTreeMap::new(),
             ports: BTreeMap::new(),
             batch: None,
@@ -122,61 +126,10 @@ impl<'f, 'a> Replay<'f, 'a> {
         replay
     }
 
-    /// What runs, what requests hold, what comes.
-    fn begin(&mut self) {
-        let (facts, input) = (self.facts, self.facts.input);
-        for node in facts.nodes.values() {
-            let unborn = matches!(
-                node.lifecycle,
-                Lifecycle::Requested | Lifecycle::Launched | Lifecycle::Gone | Lifecycle::Off
-            );
-            if unborn {
-                continue;
-            }
-            let host = self.host(facts.node_place(node), true);
-            self.by_target.insert(Target::Node(node.id.clone()), host);
-            for w in node.workloads.iter().filter(|w| w.count > 0) {
-                let (named, _) = self.named(&w.labels, &w.namespace);
-                for at in named {
-                    self.count(at, w.count, host);
-                }
-                for near in &w.anti_affinity {
-                    let key = (
-                        true,
-                        near.topology.as_str(),
-                        vec![ask(&near.select, &w.namespace)],
-                    );
-                    if let Some(at) = self.index.get(&key) {
-                        self.count(*at, w.count, host);
-                    }
-                }
-                self.ports.entry(host).or_default().extend(&w.host_ports);
-            }
-            for held in &node.reserved {
-                let source = Source::Request(held.request.clone());
-                let class = input.classes.iter().position(|c| c.source == source);
-                if let Some(class) = class.and_then(|c| u32::try_from(c).ok()) {
-                    self.add(class, held.units, host);
-                }
-            }
-        }
-        for launch in facts.launches.values().filter(|l| l.deadline > input.now) {
-            let pool = facts.pools.get(&launch.pool).copied();
-            let offering = pool.and_then(|p| facts.offering(p, &launch.offering));
-            let known = offering.filter(|o| o.allocatable.is_some());
-            if let Some((pool, offering)) = pool.zip(known) {
-                for n in 0..launch.count.min(crate::planner::offers::MAX_NODES) {
-                    let host = self.host(facts.new_place(pool, offering), true);
-                    let target = Target::Coming(launch.id.clone(), n);
-                    self.by_target.insert(target, host);
-                }
-            }
-        }
-    }
-
-    fn host(&mut self, place: Place<'a>, exists: bool) -> Host {
+    fn host(&mut self, place: &Place<'a>, exists: bool) -> Host {
         let next = self.kinds.len();
-        let kind = match self.kind_index.get(&(place.clone(), exists)) {
+        let index = &mut self.kind_index[usize::from(exists)];
+        let kind = match index.get(place) {
             Some(kind) => *kind,
             None => {
                 let values = self.axes.iter().map(|axis| place.label(axis));
@@ -185,7 +138,7 @@ impl<'f, 'a> Replay<'f, 'a> {
                     place: place.clone(),
                     exists,
                 });
-                self.kind_index.insert((place, exists), next);
+                index.insert(place.clone(), next);
                 next
             }
         };
@@ -241,7 +194,7 @@ impl<'f, 'a> Replay<'f, 'a> {
             return Ok(());
         }
         let known = to.host.or_else(|| self.by_target.get(&run.target).copied());
-        let host = known.unwrap_or_else(|| self.host(Place::clone(&to.place), false));
+        let host = known.unwrap_or_else(|| self.host(&to.place, false));
         to.host = Some(host);
         let asks = self.asks(run.class);
         self.may(run.count, class, &asks, host)?;

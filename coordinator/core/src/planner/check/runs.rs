@@ -6,17 +6,16 @@ use super::names;
 use super::near::Replay;
 use super::taken::Targets;
 use super::{Culprit, Violation};
-use crate::model::{Action, Locality, Run, Source, Target};
+use crate::model::{Action, Locality, PoolId, Run, SiteId, Source, Target};
 use crate::planner::matching::Place;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut targets = Targets::new(facts);
-    let mut homes: BTreeMap<u32, BTreeSet<Home>> = BTreeMap::new();
-    let mut units: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut sums: Vec<Sum<'_>> = Vec::new();
+    sums.resize_with(facts.input.classes.len(), Sum::default);
     let mut replay = Replay::new(facts);
-    let mut last_of: BTreeMap<u32, usize> = BTreeMap::new();
     for (i, run) in facts.planned.plan.runs.iter().enumerate() {
         let mut say = |invariant, why: String| {
             found.push(Violation {
@@ -29,15 +28,15 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
             say(names::I4, format!("no class {}", run.class));
             continue;
         };
-        let sum = units.entry(run.class).or_insert(0);
-        if *sum + u64::from(run.count) > u64::from(class.count) {
+        let sum = &mut sums[run.class as usize];
+        if sum.units + u64::from(run.count) > u64::from(class.count) {
             say(
                 names::I4,
                 format!("more units placed than the {} that wait", class.count),
             );
             continue;
         }
-        *sum += u64::from(run.count);
+        sum.units += u64::from(run.count);
         if !class.constraints.unsupported.is_empty() {
             say(
                 names::I9,
@@ -59,20 +58,24 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
             say(names::I5, format!("may not go there: {differs}"));
             continue;
         }
-        let assigned = match &run.target {
-            Target::Node(id) => facts.nodes.get(id).map_or(0, |n| Facts::assigned(n, class)),
+        let assigned = match (&class.source, &run.target) {
+            (Source::Request(_), Target::Node(id)) => {
+                facts.nodes.get(id).map_or(0, |n| Facts::assigned(n, class))
+            }
             _ => 0,
         };
         if let Err(why) = slot.put(run, class, assigned) {
             say(names::I4, why);
         }
         if let Err((of, why)) = replay.end_of_batch(Some(run.class)) {
-            found.extend(uneven(&last_of, of, why));
+            found.extend(uneven(&sums, of, why));
         }
-        last_of.insert(run.class, i);
-        if let Some(gang) = &class.gang {
-            let home = home(gang.locality, run, &slot.place);
-            homes.entry(run.class).or_default().extend(home);
+        let sum = &mut sums[run.class as usize];
+        sum.last = Some(i);
+        if let Some(gang) = &class.gang
+            && let Some(home) = home(gang.locality, run, &slot.place)
+        {
+            sum.apart |= *sum.home.get_or_insert(home) != home;
         }
         if let Err(why) = replay.place(run, class, slot) {
             found.push(Violation {
@@ -83,23 +86,24 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         }
     }
     if let Err((of, why)) = replay.end_of_batch(None) {
-        found.extend(uneven(&last_of, of, why));
+        found.extend(uneven(&sums, of, why));
     }
-    found.extend(gangs(facts, &homes));
+    found.extend(gangs(facts, &sums));
     found
 }
 
 /// A class is spread unevenly: its last run is at fault.
-fn uneven(last_of: &BTreeMap<u32, usize>, class: u32, why: String) -> Option<Violation> {
-    last_of.get(&class).map(|run| Violation {
+fn uneven(sums: &[Sum<'_>], class: u32, why: String) -> Option<Violation> {
+    let last = sums.get(class as usize)?.last;
+    last.map(|run| Violation {
         invariant: names::I5,
         why: format!("spread: {why}"),
-        culprit: Culprit::Run(*run),
+        culprit: Culprit::Run(run),
     })
 }
 
 /// Gangs: all of the minimum or nothing, in one domain.
-fn gangs(facts: &Facts<'_>, homes: &BTreeMap<u32, BTreeSet<Home>>) -> Vec<Violation> {
+fn gangs(facts: &Facts<'_>, sums: &[Sum<'_>]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut by_class: BTreeMap<u32, Vec<(usize, &Run)>> = BTreeMap::new();
     for (i, run) in facts.planned.plan.runs.iter().enumerate() {
@@ -123,7 +127,7 @@ fn gangs(facts: &Facts<'_>, homes: &BTreeMap<u32, BTreeSet<Home>>) -> Vec<Violat
             .fold(gang.assigned, |sum, (_, r)| sum.saturating_add(r.count));
         let why = if placed < gang.min {
             Some(format!("{placed} of at least {} units placed", gang.min))
-        } else if homes.get(&class).is_some_and(|homes| homes.len() > 1) {
+        } else if sums.get(class as usize).is_some_and(|sum| sum.apart) {
             Some(format!("units are not in one {:?}", gang.locality).to_lowercase())
         } else {
             None
@@ -156,19 +160,33 @@ fn gangs(facts: &Facts<'_>, homes: &BTreeMap<u32, BTreeSet<Home>>) -> Vec<Violat
     found
 }
 
-/// Where a gang's unit is, as far as its locality goes.
-type Home = (Option<String>, String);
+/// What the runs of one class come to.
+#[derive(Default)]
+struct Sum<'a> {
+    units: u64,
+    /// The last run that was looked at.
+    last: Option<usize>,
+    /// Where the first unit of a gang is.
+    home: Option<Home<'a>>,
+    /// Some unit of the gang is in another place.
+    apart: bool,
+}
 
-fn home(locality: Locality, run: &Run, place: &Place<'_>) -> Option<Home> {
-    let site = || place.site.map(ToString::to_string);
+/// Where a gang's unit is, as far as its locality goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Home<'a> {
+    Site(Option<&'a SiteId>),
+    Zone(Option<&'a SiteId>, &'a str),
+    Pool(Option<&'a PoolId>),
+    Node(&'a Target),
+}
+
+fn home<'a>(locality: Locality, run: &'a Run, place: &Place<'a>) -> Option<Home<'a>> {
     match locality {
         Locality::Any => None,
-        Locality::Site => Some((site(), String::new())),
-        Locality::Zone => Some((site(), place.zone.to_owned())),
-        Locality::Pool => {
-            let pool = place.pool.map(ToString::to_string);
-            Some((None, pool.unwrap_or_default()))
-        }
-        Locality::Node => Some((None, format!("{:?}", run.target))),
+        Locality::Site => Some(Home::Site(place.site)),
+        Locality::Zone => Some(Home::Zone(place.site, place.zone)),
+        Locality::Pool => Some(Home::Pool(place.pool)),
+        Locality::Node => Some(Home::Node(&run.target)),
     }
 }

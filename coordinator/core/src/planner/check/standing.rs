@@ -4,7 +4,7 @@
 use super::actions::{Ask, ensure};
 use super::facts::Facts;
 use super::names;
-use super::taken::{Room, share};
+use super::shares::{Room, share};
 use crate::model::{
     Action, Busy, Cordon, Headroom, Lifecycle, NodeInput, PoolInput, Reason, Resources, Run, Target,
 };

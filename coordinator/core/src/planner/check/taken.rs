@@ -1,8 +1,8 @@
-//! Where runs go: the place and the room of each target, used up run by run. Called by `runs`; `facts` and `cheapest` take
-//! shares of GPUs by the same rule.
+//! Where runs go: the place and the room of each target, used up run by run. Called by `runs` alone.
 
 use super::facts::Facts;
 use super::names;
+use super::shares::{Room, share};
 use crate::model::{Action, Class, NodeInput, Resources, Run, Target};
 use crate::planner::matching::Place;
 use std::collections::BTreeMap;
@@ -50,19 +50,18 @@ impl<'f, 'a> Targets<'f, 'a> {
     /// The target of a run, as runs before left it.
     pub fn slot(&mut self, run: &'a Run) -> Result<&mut Taken<'a>, Fault> {
         if let Target::New { action, node, .. } = run.target {
-            let (place, size) = self.launched(action, node)?;
-            let first = self
-                .starts
-                .get(action as usize)
-                .copied()
-                .unwrap_or(NUMBERED);
-            let at = first.saturating_add(node as usize);
-            if let Some(slot) = self.new.get_mut(at) {
-                let fresh = || Taken::new(place, (size, Vec::new()), true);
-                return Ok(slot.get_or_insert_with(fresh));
+            self.asked(action, node)?;
+            let first = self.starts.get(action as usize).copied();
+            let at = first.unwrap_or(NUMBERED).saturating_add(node as usize);
+            if at < self.new.len() {
+                if self.new[at].is_none() {
+                    self.new[at] = Some(self.launched(action)?);
+                }
+                let none = || (names::I4, format!("action {action} has no node {node}"));
+                return self.new[at].as_mut().ok_or_else(none);
             }
-            let slot = self.others.entry(&run.target);
-            return Ok(slot.or_insert_with(|| Taken::new(place, (size, Vec::new()), true)));
+            let fresh = self.launched(action)?;
+            return Ok(self.others.entry(&run.target).or_insert(fresh));
         }
         match self.others.entry(&run.target) {
             Entry::Occupied(slot) => Ok(slot.into_mut()),
@@ -70,35 +69,42 @@ impl<'f, 'a> Targets<'f, 'a> {
         }
     }
 
-    /// New nodes of an action.
-    fn launched(&mut self, action: u32, node: u32) -> Result<(Rc<Place<'a>>, Resources), Fault> {
+    /// The action asks for so many nodes.
+    fn asked(&self, action: u32, node: u32) -> Result<(), Fault> {
+        match self.facts.planned.plan.actions.get(action as usize) {
+            Some(Action::Launch { count, .. }) if node < *count => Ok(()),
+            Some(Action::Launch { .. }) => {
+                Err((names::I4, format!("action {action} has no node {node}")))
+            }
+            _ => Err((names::I4, format!("action {action} launches nothing"))),
+        }
+    }
+
+    /// A new node of an action, with nothing on it.
+    fn launched(&mut self, action: u32) -> Result<Taken<'a>, Fault> {
         let facts = self.facts;
-        let Some(Action::Launch {
-            pool,
-            offering,
-            count,
-            ..
-        }) = facts.planned.plan.actions.get(action as usize)
+        let Some(Action::Launch { pool, offering, .. }) =
+            facts.planned.plan.actions.get(action as usize)
         else {
             return Err((names::I4, format!("action {action} launches nothing")));
         };
-        if node >= *count {
-            return Err((names::I4, format!("action {action} has no node {node}")));
-        }
-        if let Some(known) = self.made.get(&action) {
-            return Ok(known.clone());
-        }
-        let pool = facts
-            .pools
-            .get(pool)
-            .ok_or((names::I5, format!("no pool {pool}")))?;
-        let offering = facts.offering(pool, offering);
-        let (offering, size) = offering
-            .and_then(|o| Some((o, o.allocatable.clone()?)))
-            .ok_or((names::I4, "unknown offering".to_owned()))?;
-        let made = (Rc::new(facts.new_place(pool, offering)), size);
-        self.made.insert(action, made.clone());
-        Ok(made)
+        let (place, size) = match self.made.get(&action) {
+            Some(known) => known.clone(),
+            None => {
+                let pool = facts
+                    .pools
+                    .get(pool)
+                    .ok_or((names::I5, format!("no pool {pool}")))?;
+                let offering = facts.offering(pool, offering);
+                let (offering, size) = offering
+                    .and_then(|o| Some((o, o.allocatable.clone()?)))
+                    .ok_or((names::I4, "unknown offering".to_owned()))?;
+                let made = (Rc::new(facts.new_place(pool, offering)), size);
+                self.made.insert(action, made.clone());
+                made
+            }
+        };
+        Ok(Taken::new(place, (size, Vec::new()), true))
     }
 }
 
@@ -225,29 +231,3 @@ fn most_of(unit: &Resources, room: &Resources) -> u32 {
     };
     beside.times(room)
 }
-
-/// Takes a part of one GPU: of the smallest free part that is enough, else of a whole one. False when there is none.
-pub(super) fn share(room: &mut Resources, shares: &mut Vec<u32>, milli: u32) -> bool {
-    if milli == 0 {
-        return true;
-    }
-    let enough = shares
-        .iter()
-        .enumerate()
-        .filter(|(_, free)| **free >= milli);
-    let left = match enough.min_by_key(|(_, free)| **free) {
-        Some((at, _)) => shares.swap_remove(at) - milli,
-        None if room.gpus > 0 && milli <= 1_000 => {
-            room.gpus -= 1;
-            1_000 - milli
-        }
-        None => return false,
-    };
-    if left > 0 {
-        shares.push(left);
-    }
-    true
-}
-
-/// Room in whole GPUs, and the parts of others.
-pub(super) type Room = (Resources, Vec<u32>);

@@ -4,9 +4,10 @@
 
 mod attempt;
 mod bound;
+mod hope;
 
 use super::domain::Domain;
-use super::look::{Look, Span};
+use super::look::Look;
 use super::map::Map;
 use super::tries::{Try, rating};
 use crate::planner::ledger::Ledger;
@@ -190,7 +191,9 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
         let mut ways = self.all(least, may);
         let mut best: Option<(Bound, Try)> = None;
         // Most often the first is the best: they need not be sorted.
-        while let Some(at) = (0..ways.len()).min_by_key(|at| ways[*at].bound) {
+        let first =
+            |ways: &[Way]| (0..ways.len()).min_by(|a, b| ways[*a].bound.cmp(&ways[*b].bound));
+        while let Some(at) = first(&ways) {
             let way = ways.swap_remove(at);
             if best.as_ref().is_some_and(|(have, _)| *have <= way.bound) {
                 break;
@@ -216,38 +219,19 @@ impl<'w, 'a, 'q> Ways<'w, 'a, 'q> {
 
     /// Most units that any way gives, and where: (units, domain).
     pub fn most(&self) -> Option<(u32, &'w Domain)> {
-        let mut order = self.all(0, |_| true);
+        let mut ways = self.all(0, |_| true);
         let key = |w: &Way, placed: u32| (placed, w.fitted, Reverse(w.domain));
-        order.sort_by_key(|w| Reverse(key(w, w.most)));
         let mut best = None;
-        for way in &order {
-            if best.is_some_and(|have| have >= key(way, way.most)) {
+        // Here, too, few are looked at.
+        while let Some(at) = (0..ways.len()).max_by_key(|at| key(&ways[*at], ways[*at].most)) {
+            let way = ways.swap_remove(at);
+            if best.is_some_and(|have| have >= key(&way, way.most)) {
                 break;
             }
-            if let Some(t) = self.attempt(way) {
-                best = best.max(Some(key(way, t.placed)));
+            if let Some(t) = self.attempt(&way) {
+                best = best.max(Some(key(&way, t.placed)));
             }
         }
         best.map(|(placed, _, Reverse(domain))| (placed, &self.map.domains[domain]))
-    }
-
-    /// Of the domains that `may` allows the one whose existing and coming nodes give most, and those nodes.
-    pub fn hope(&self, may: impl Fn(&Domain) -> bool) -> Option<(Domain, Vec<(usize, u32)>)> {
-        let most = u64::from(self.ask.want);
-        let mut best: Option<(u64, &Span)> = None;
-        // Of equal ones the first.
-        for span in self.look.spans.iter().filter(|span| span.units > 0) {
-            let units = span.units.min(most);
-            if best.is_none_or(|(have, _)| have < units)
-                && self.welcome(span.domain)
-                && may(&self.map.domains[span.domain])
-            {
-                best = Some((units, span));
-            }
-        }
-        best.map(|(_, span)| {
-            let domain = self.map.domains[span.domain].clone();
-            (domain, self.look.take(span, self.ask.want))
-        })
     }
 }

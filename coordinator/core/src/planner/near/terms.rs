@@ -143,7 +143,7 @@ impl<'a> Terms<'a> {
 
     /// Counters that units with these labels are in.
     pub fn naming(&mut self, who: Who<'a>) -> &[u32] {
-        if !self.found.contains_key(&who) {
+        self.found.entry(who).or_insert_with(|| {
             let each = who.0.iter();
             let asked = each.filter_map(|(k, v)| self.by_label.get(&(k.as_str(), v.as_str())));
             let asked = asked.flatten().chain(&self.any_label).copied();
@@ -154,8 +154,7 @@ impl<'a> Terms<'a> {
             let mut all: Vec<u32> = asked.filter(holds).collect();
             all.sort_unstable();
             all.dedup();
-            self.found.insert(who, all);
-        }
-        &self.found[&who]
+            all
+        })
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Peak {
 }
 
 /// No node.
-const NOTHING: Peak = Peak {
+pub(super) const NOTHING: Peak = Peak {
     cpu: 0,
     memory: 0,
     gpus: 0,
@@ -105,10 +105,27 @@ impl Tree {
         let (old, new) = (self.leaves(), leaves.next_power_of_two().max(16));
         let mut peaks = vec![NOTHING; 2 * new];
         peaks[new..new + old].copy_from_slice(&self.peaks[old..]);
-        for at in (1..new).rev() {
-            peaks[at] = peaks[2 * at].or(peaks[2 * at + 1]);
-        }
         self.peaks = peaks;
+        self.join();
+    }
+
+    /// Of these leaves.
+    pub fn of(leaves: &[Peak]) -> Self {
+        let mut tree = Self::default();
+        if !leaves.is_empty() {
+            let half = leaves.len().next_power_of_two().max(16);
+            tree.peaks = vec![NOTHING; 2 * half];
+            tree.peaks[half..half + leaves.len()].copy_from_slice(leaves);
+            tree.join();
+        }
+        tree
+    }
+
+    /// Each branch anew from its two.
+    fn join(&mut self) {
+        for at in (1..self.leaves()).rev() {
+            self.peaks[at] = self.peaks[2 * at].or(self.peaks[2 * at + 1]);
+        }
     }
 
     /// Sets one leaf.
@@ -120,11 +137,6 @@ impl Tree {
             at /= 2;
             self.peaks[at] = self.peaks[2 * at].or(self.peaks[2 * at + 1]);
         }
-    }
-
-    /// Nothing may be had there any more.
-    pub fn clear(&mut self, leaf: usize) {
-        self.set(leaf, NOTHING);
     }
 
     /// The first leaf from `from` on that may do.

@@ -62,7 +62,7 @@ impl<'a> Replay<'_, 'a> {
 
     /// What a class asks, found once.
     pub(super) fn asks(&mut self, at: u32) -> Rc<Asks<'a>> {
-        if let Some(asks) = self.asks.get(&at) {
+        if let Some(Some(asks)) = self.asks.get(at as usize) {
             return asks.clone();
         }
         let mut asks = Asks::default();
@@ -92,7 +92,9 @@ impl<'a> Replay<'_, 'a> {
             asks.counted.dedup();
         }
         let asks = Rc::new(asks);
-        self.asks.insert(at, asks.clone());
+        if let Some(slot) = self.asks.get_mut(at as usize) {
+            *slot = Some(asks.clone());
+        }
         asks
     }
 }
