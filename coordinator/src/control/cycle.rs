@@ -109,6 +109,7 @@ impl Control {
         self.protect_members(round).await?;
         self.settle_launches(round).await?;
         self.tie_instances(round).await?;
+        self.follow_trails(round);
         self.rejoin(round);
         self.take_shown(round).await?;
         self.take_joins(round).await?;

@@ -6,6 +6,7 @@ mod table;
 mod text;
 mod words;
 
+pub(in crate::control) use words::OF_NO_ASK;
 pub use words::{failure_word, mode_word, policy_word, time};
 
 use crate::records::DrainPolicy;

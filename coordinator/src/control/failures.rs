@@ -50,6 +50,15 @@ pub(super) fn gave(round: &Round, tx: &mut Tx, offering: &OfferingId, nodes: u32
     learn_one(round, tx, offering, &Event::Gave { nodes });
 }
 
+/// Whose failures are that are learnt from.
+#[derive(Clone, Copy)]
+pub(super) enum Whose<'l> {
+    /// A call of ours.
+    Ours(Asked<'l>),
+    /// The provider reported them by itself: the launch of each, where that is known.
+    Reported(&'l [Option<LaunchId>]),
+}
+
 /// A call of ours that failed, wholly or in part.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'l> {
@@ -59,17 +68,21 @@ pub(super) struct Asked<'l> {
     pub(super) granted: u32,
 }
 
-/// Adds what failures teach to a change. `asked`: it was our call.
+/// Adds what failures teach to a change.
 pub(super) fn learn(
     round: &Round,
     tx: &mut Tx,
     pool: &PoolId,
-    asked: Option<Asked<'_>>,
+    whose: Whose<'_>,
     failures: &[ProviderFailure],
 ) {
-    let mut learnt: Vec<OfferingId> = Vec::new();
+    let mut learnt: Vec<(OfferingId, Option<LaunchId>)> = Vec::new();
     let mut stopped = false;
-    for failure in failures {
+    for (n, failure) in failures.iter().enumerate() {
+        let (asked, launch) = match whose {
+            Whose::Ours(asked) => (Some(asked), Some(asked.launch)),
+            Whose::Reported(of) => (None, of.get(n).and_then(Option::as_ref)),
+        };
         let offerings: Vec<OfferingId> = match (&failure.offering, asked) {
             (Some(offering), _) => vec![offering.clone()],
             (None, Some(asked)) => vec![asked.offering.clone()],
@@ -84,7 +97,8 @@ pub(super) fn learn(
                 .unwrap_or_default(),
         };
         for offering in offerings {
-            if learnt.contains(&offering) {
+            let taught = learnt.iter().any(|(of, _)| *of == offering);
+            if learnt.contains(&(offering.clone(), launch.cloned())) {
                 continue;
             }
             let event = Event::Failed {
@@ -93,19 +107,23 @@ pub(super) fn learn(
                 granted: asked.map_or(0, |asked| asked.granted),
                 message: failure.message.clone(),
             };
-            let acts = learn_one(round, tx, &offering, &event);
+            let acts = if taught {
+                Vec::new()
+            } else {
+                learn_one(round, tx, &offering, &event)
+            };
             if acts.iter().any(|act| matches!(act, Act::StopPool { .. })) && !stopped {
                 stopped = true;
                 stop_pool(round, tx, pool, failure);
             }
             tx.event(Happening::LaunchFailed {
                 pool: pool.clone(),
-                launch: asked.map(|asked| asked.launch.clone()),
+                launch: launch.cloned(),
                 offering: offering.clone(),
                 kind: failure.kind,
                 message: failure.message.clone(),
             });
-            learnt.push(offering);
+            learnt.push((offering, launch.cloned()));
         }
     }
 }
@@ -236,8 +254,12 @@ impl Control {
             .collect();
         for (pool, failures) in fresh {
             let mut tx = Tx::new();
-            learn(round, &mut tx, &pool, None, &failures);
-            let fell = give_up_unfilled(round, &mut tx, &pool, &failures);
+            let of: Vec<Option<LaunchId>> = failures
+                .iter()
+                .map(|failure| self.blamed(&pool, failure))
+                .collect();
+            learn(round, &mut tx, &pool, Whose::Reported(&of), &failures);
+            let fell = give_up_unfilled(round, &mut tx, &pool, &failures, &of);
             self.seen.fell.extend(fell);
             if self.commit(round, tx).await?.is_none() {
                 continue;

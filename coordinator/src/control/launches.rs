@@ -9,11 +9,13 @@ mod likeness;
 mod losses;
 mod shown;
 mod ties;
+mod trails;
 
 pub(super) use answers::Answer;
 pub(super) use likeness::{as_found, told as told_unlike};
 pub(super) use shown::seen;
 pub(super) use ties::{open_places, young};
+pub(super) use trails::{Trail, may_be_of, unseen};
 
 use super::cycle::{Control, CycleError, Round};
 use super::deeds::Deed;
@@ -21,7 +23,7 @@ use super::events::Happening;
 use super::failures;
 use super::requests::drop_assignments;
 use super::tx::Tx;
-use crate::ports::actuate::{LaunchOrder, ProviderFailure};
+use crate::ports::actuate::{LaunchOrder, ProviderFailure, Trace};
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, InstanceId, PoolId};
 use drover_core::rules::launch::{Act, Event, Launch, MISSES_TO_PAUSE, Stage, step};
@@ -146,12 +148,13 @@ impl Control {
                         ),
                     },
                     at: round.now,
+                    trace: Trace::Absent,
                 };
                 failures::learn(
                     round,
                     &mut tx,
                     &launch.pool,
-                    Some(failures::Asked {
+                    failures::Whose::Ours(failures::Asked {
                         launch: &id,
                         offering: &launch.offering,
                         granted: 0,

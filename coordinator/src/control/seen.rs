@@ -5,6 +5,7 @@
 
 use super::adoptions::Watch;
 use super::arrivals::Arrivals;
+use super::launches::Trail;
 use crate::ports::hooks::Hook;
 use drover_core::model::{
     InstanceId, LaunchId, Millis, NodeId, OfferingId, PoolId, RequestName, SiteId, UnixMs,
@@ -59,6 +60,8 @@ pub struct Seen {
     pub impossible: BTreeSet<RequestName>,
     /// Intended launches: not called again before, monotonic.
     pub retry: BTreeMap<LaunchId, Millis>,
+    /// What tells whose a failure is that a provider reports by itself.
+    pub(super) trails: BTreeMap<LaunchId, Trail>,
     /// What was wanted of an offering and not had, for telling a fail-over.
     pub fell: Vec<(PoolId, OfferingId, u32)>,
     /// Leaving nodes whose instance was told to go: when, monotonic.
@@ -138,6 +141,7 @@ impl Seen {
             orphaned: BTreeSet::new(),
             impossible: BTreeSet::new(),
             retry: BTreeMap::new(),
+            trails: BTreeMap::new(),
             fell: Vec::new(),
             leave_called: BTreeMap::new(),
             leave_read: BTreeMap::new(),

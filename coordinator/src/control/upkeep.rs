@@ -8,19 +8,19 @@ use super::cycle::{Control, CycleError, Round};
 use super::deeds::{Deed, Done};
 use super::events::Happening;
 use super::input::coming;
-use super::launches::joined_count;
+use super::launches::{joined_count, may_be_of, unseen};
 use super::requests::drop_assignments;
 use super::tx::Tx;
 use crate::ports::actuate::{
     ActuateError, Instance, InstanceState, PoolReading, ProviderFailure, Way, Withdrawal,
 };
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
-use drover_core::model::{FailureKind, Millis, Mode, OfferingId, PoolId, UnixMs};
+use drover_core::model::{FailureKind, LaunchId, Millis, Mode, OfferingId, PoolId, UnixMs};
 
 /// How far a provider's clock may be behind ours when instances are looked for.
 pub(super) const CLOCK_SLACK: Millis = Millis::minutes(1);
 /// And when a failure is laid to an ask.
-const SKEW: Millis = Millis::seconds(5);
+pub(super) const SKEW: Millis = Millis::seconds(5);
 
 impl Control {
     /// Members without scale-in protection get it before anything else is done to their pool.
@@ -85,6 +85,7 @@ impl Control {
                     to,
                 });
                 tx.audit("pool.withdraw", pool.as_str(), format!("{from} to {to}"));
+                lower_raised(round, &mut tx, pool, to);
                 self.commit(round, tx).await?;
                 self.pools.stale(pool);
                 round.again = true;
@@ -111,6 +112,18 @@ impl Control {
 
     fn driver(&self, pool: &PoolId) -> Option<std::sync::Arc<dyn crate::ports::actuate::Actuator>> {
         self.pools.actuator(self.config.pool(pool)?.kind())
+    }
+}
+
+/// What was given back is not what launches of the pool are waited for any more: who wishes for it now is somebody else.
+fn lower_raised(round: &Round, tx: &mut Tx, pool: &PoolId, to: u32) {
+    let all = round.ledger.launches.iter();
+    for (id, held) in all.filter(|(_, held)| held.value.pool == *pool) {
+        let mut launch = held.value.clone();
+        if let Some(raise) = launch.raised.as_mut().filter(|raise| raise.to > to) {
+            raise.to = to.max(raise.from);
+            tx.put_launch(&round.ledger, id, launch);
+        }
     }
 }
 
@@ -160,19 +173,25 @@ fn nobodys_wish(round: &Round, pool: &PoolId, reading: &PoolReading) -> bool {
 }
 
 /// Adds to a change: a provider that says it has no more will not bring what launches without ids still wait for. Gives
-/// what was missed, by pool and offering.
+/// what was missed, by pool and offering. `of`: the launch of each failure, where that is known.
 pub(super) fn give_up_unfilled(
     round: &Round,
     tx: &mut Tx,
     pool: &PoolId,
     failures: &[ProviderFailure],
+    of: &[Option<LaunchId>],
 ) -> Vec<(PoolId, OfferingId, u32)> {
     let mut fell = Vec::new();
     let mut rest = round
         .readings
         .get(pool)
         .map_or(0, |reading| reading.unfilled);
-    let mut open: Vec<&LaunchRecord> = round
+    let has_none = |failure: &ProviderFailure| {
+        use FailureKind::{Price, Quota, Shortage, Transient};
+        matches!(failure.kind, Shortage | Quota | Price | Transient)
+    };
+    let told = || failures.iter().zip(of).filter(|(said, _)| has_none(said));
+    let mut open: Vec<(&LaunchRecord, String)> = round
         .ledger
         .launches
         .values()
@@ -181,22 +200,18 @@ pub(super) fn give_up_unfilled(
             launch.pool == *pool
                 && launch.state == LaunchState::Asked
                 && launch.way == Some(Way::SetDesiredCapacity)
-                && failures.iter().any(|failure| {
-                    failure.at.0.saturating_add(SKEW.0) >= launch.asked.0
-                        && matches!(
-                            failure.kind,
-                            FailureKind::Shortage
-                                | FailureKind::Quota
-                                | FailureKind::Price
-                                | FailureKind::Transient
-                        )
-                })
+        })
+        .filter_map(|launch| {
+            let mut may = told().filter(|(said, of)| may_be_of(launch, said, of.as_ref()));
+            let (said, of) = may.next()?;
+            Some((launch, why_given_up(said, of.is_some())))
         })
         .collect();
-    open.sort_by_key(|launch| std::cmp::Reverse(launch.asked));
-    let mut cut: Vec<(LaunchRecord, u32)> = Vec::new();
-    for launch in open {
-        let missing = coming(launch).min(rest);
+    open.sort_by_key(|(launch, _)| std::cmp::Reverse(launch.asked));
+    let mut cut: Vec<(LaunchRecord, u32, String)> = Vec::new();
+    for (launch, why) in open {
+        // What has been seen is there, whoever else misses something.
+        let missing = unseen(launch).min(rest);
         if missing == 0 {
             continue;
         }
@@ -207,24 +222,24 @@ pub(super) fn give_up_unfilled(
             granted: Some(granted.saturating_sub(missing)),
             ..launch.clone()
         };
-        cut.push((less, granted));
+        cut.push((less, granted, why));
     }
-    let why = failures.first().map_or("", |failure| &failure.message);
+    let why = cut.first().map_or("", |(_, _, why)| why).to_owned();
     // One pass over all of them: a request may wait for several.
-    drop_assignments(round, tx, why, |target| {
-        cut.iter().any(|(launch, _)| {
+    drop_assignments(round, tx, &why, |target| {
+        cut.iter().any(|(launch, ..)| {
             matches!(target, AssignmentTarget::Launch(of, n)
                 if *of == launch.id && *n >= launch.granted.unwrap_or(0))
         })
     });
-    for (launch, before) in cut {
+    for (launch, before, why) in cut {
         let id = launch.id.clone();
         let granted = launch.granted.unwrap_or(0);
         tx.event(Happening::LaunchLost {
             pool: pool.clone(),
             launch: id.clone(),
             missing: before.saturating_sub(granted),
-            why: why.to_owned(),
+            why,
         });
         if granted <= joined_count(&launch) {
             tx.delete_launch(&round.ledger, &id);
@@ -233,4 +248,12 @@ pub(super) fn give_up_unfilled(
         }
     }
     fell
+}
+
+/// Why what a launch waits for is given up. What somebody else may have asked for as well is not laid to it.
+fn why_given_up(said: &ProviderFailure, its_own: bool) -> String {
+    if its_own {
+        return said.message.clone();
+    }
+    format!("{} ({})", said.message, super::events::OF_NO_ASK)
 }

@@ -57,6 +57,36 @@ pub struct ProviderFailure {
     pub message: String,
     /// When.
     pub at: UnixMs,
+    /// What its words tell of the ask that it may belong to.
+    pub trace: Trace,
+}
+
+/// What a failure tells of the ask that it may belong to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Trace {
+    /// Nothing.
+    #[default]
+    Absent,
+    /// It is about this instance.
+    Instance(InstanceId),
+    /// It was to bring the provider nearer to the size that is wanted of it.
+    Size {
+        /// Nodes that were there.
+        there: u32,
+        /// Nodes that were wanted in all.
+        wanted: u32,
+        /// Changes of what is wanted that it says it follows from; empty where it names none.
+        changes: Vec<Raise>,
+    },
+}
+
+/// A size that a provider is told to have, instead of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Raise {
+    /// Nodes that were wanted in all.
+    pub from: u32,
+    /// Nodes that are wanted in all.
+    pub to: u32,
 }
 
 /// A member that the provider counts although it does not run any more.
@@ -226,6 +256,8 @@ pub struct LaunchOutcome {
     pub granted: u32,
     /// What was refused, per offering.
     pub failures: Vec<ProviderFailure>,
+    /// The size that it was asked for, where it is asked so.
+    pub raised: Option<Raise>,
 }
 
 /// How far giving back an unfilled wish is.

@@ -1,6 +1,6 @@
 //! Launches, capacity memory, pool settings, freezes, approvals, idle times, audit and events.
 
-use crate::ports::actuate::{Recipe, Way};
+use crate::ports::actuate::{Raise, Recipe, Way};
 use drover_core::model::{
     Bytes, FailureKind, InstanceId, LaunchId, MemoryEntry, Mode, NodeId, Offering, OfferingId,
     PoolId, RequestName, UnixMs,
@@ -51,6 +51,9 @@ pub struct LaunchRecord {
     /// More came, or is wanted, than was asked for: nobody can tell any more which of them are its own.
     #[serde(default)]
     pub ambiguous: bool,
+    /// The size that the provider was told for it, where it is asked so; lowered by what was given back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raised: Option<Raise>,
     /// Young members that were there before the ask, by the last reading: they are not its own.
     #[serde(default)]
     pub before: Vec<InstanceId>,

@@ -1,7 +1,7 @@
 //! What follows a failure: what counts as its probe, when a probe is over, and how all of it is told.
 
 use crate::rig::{GPUS, Machine, Rig, two_pools};
-use drover::ports::actuate::{InstanceState, ProviderFailure};
+use drover::ports::actuate::{InstanceState, ProviderFailure, Raise, Trace};
 use drover::ports::clock::Clock;
 use drover_core::model::{FailureKind, Millis, UnixMs};
 
@@ -15,10 +15,31 @@ fn reports(rig: &Rig, id: &str, kind: FailureKind, message: &str) {
         kind,
         message: message.to_owned(),
         at: rig.clock.wall(),
+        trace: Trace::Absent,
     };
     rig.cloud
         .script("a", |script| script.failures.push(failure));
 }
+
+/// The same, with what it says of whose it is.
+fn reports_of(rig: &Rig, id: &str, kind: FailureKind, trace: Trace) {
+    reports(rig, id, kind, FLUX);
+    rig.cloud.script("a", |script| {
+        script.failures.last_mut().expect("it").trace = trace;
+    });
+}
+
+/// What a failed activity says of the group's size.
+fn size(there: u32, wanted: u32, changes: &[(u32, u32)]) -> Trace {
+    let changes = changes.iter().map(|&(from, to)| Raise { from, to });
+    Trace::Size {
+        there,
+        wanted,
+        changes: changes.collect(),
+    }
+}
+
+const NOBODYS: &str = "the group's own, of no ask of Drover's that is known";
 
 async fn ask_a(rig: &Rig, name: &str, units: u32) {
     rig.ask_with(name, units, GPUS, |spec| spec.pools = vec!["a".into()])
@@ -214,4 +235,136 @@ async fn a_request_for_one_pool_is_told_nothing_of_other_pools() {
     for word in ["does not fit", "b/", " b ", "cannot be read"] {
         assert!(!told.contains(word), "{word}: {told}");
     }
+}
+
+/// Two asks by size, the first from 0 to 1 and the second from 1 to 3, of which nothing has come.
+#[tokio::test]
+async fn a_failed_activity_is_laid_to_the_ask_that_it_can_only_be_of() {
+    let table = [
+        // What it says, and how much each of the two asks loses.
+        (size(0, 1, &[]), [1, 0]),
+        (size(0, 1, &[(0, 1)]), [1, 0]),
+        (size(1, 3, &[]), [0, 2]),
+        (size(2, 3, &[(1, 3)]), [0, 2]),
+        // Of both: nobody can say of which.
+        (size(0, 3, &[(0, 1), (1, 3)]), [1, 2]),
+        // Somebody raised it further.
+        (size(0, 9, &[(3, 9)]), [1, 2]),
+        // Somebody else wished for the first node.
+        (size(0, 1, &[(0, 5), (5, 1)]), [1, 2]),
+        (Trace::Absent, [1, 2]),
+        // All that was asked for was there.
+        (size(3, 9, &[]), [0, 0]),
+    ];
+    for (trace, lost) in table {
+        let mut rig = Rig::new(&two_pools()).await;
+        rig.cloud.script("a", |script| {
+            script.sized = true;
+            script.capacity = Some(0);
+        });
+        for (name, units) in [("one", 1), ("two", 2)] {
+            ask_a(&rig, name, units).await;
+            rig.cycle().await;
+        }
+        assert_eq!(counts(&rig), [1, 2]);
+        let whose = match lost {
+            [1, 0] => Some("one"),
+            [0, 2] => Some("two"),
+            _ => None,
+        };
+        reports_of(&rig, "f-1", FailureKind::Shortage, trace.clone());
+        rig.cycle().await;
+        let said = rig.events("launch_lost").await;
+        let of = |missing: u32| {
+            said.iter()
+                .find(|e| e.message.starts_with(&format!("{missing} of ")))
+        };
+        for missing in [1, 2] {
+            let expected = lost.contains(&missing);
+            assert_eq!(of(missing).is_some(), expected, "{trace:?}: {said:?}");
+        }
+        assert!(
+            said.iter()
+                .all(|e| e.message.contains(NOBODYS) == whose.is_none()),
+            "{said:?}"
+        );
+        let failed = rig.events("launch_failed").await;
+        assert_eq!(failed.len(), 1, "{trace:?}: {failed:?}");
+        assert_eq!(failed[0].launch.is_some(), whose.is_some(), "{trace:?}");
+        assert_eq!(failed[0].message.contains(NOBODYS), whose.is_none());
+        for name in ["one", "two"] {
+            let told = explained(&rig, name).await;
+            let acts = told
+                .lines()
+                .filter(|line| line.contains(" a: a/p2/a/on-demand: "));
+            let blamed = acts.filter(|line| !line.contains(NOBODYS)).count();
+            let expected = usize::from(whose == Some(name));
+            assert_eq!(blamed, expected, "{trace:?}, {name}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_else_misses_takes_nothing_from_an_ask_that_has_come() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| {
+        script.sized = true;
+        script.capacity = Some(2);
+    });
+    ask_a(&rig, "mine", 2).await;
+    rig.cycle().await;
+    rig.cycle().await;
+    // Somebody raises it from 2 to 5, and nothing comes of that.
+    rig.cloud.script("a", |script| script.unfilled = 3);
+    for (id, trace) in [
+        ("f-1", size(2, 5, &[])),
+        ("f-2", Trace::Absent),
+        ("f-3", size(1, 2, &[])),
+    ] {
+        reports_of(&rig, id, FailureKind::Shortage, trace);
+        rig.cycle().await;
+        let failed = rig.events("launch_failed").await;
+        assert!(
+            failed.iter().all(|e| e.launch.is_none()),
+            "{id}: {failed:?}"
+        );
+        assert!(rig.events("launch_lost").await.is_empty(), "{id}");
+    }
+    assert_eq!(rig.events("launch_failed").await.len(), 3);
+    rig.boot_all().await;
+    rig.pass(Millis::seconds(10)).await;
+    assert_eq!(rig.shown("mine"), "served");
+    assert_eq!(counts(&rig), [2], "nothing more is asked for it");
+    // What fails for others after that is nothing to it.
+    rig.pass(Millis::seconds(10)).await;
+    reports_of(&rig, "f-4", FailureKind::Quota, size(2, 5, &[]));
+    rig.cycle().await;
+    let told = explained(&rig, "mine").await;
+    assert!(!told.contains("quota"), "{told}");
+    let told = explained(&rig, "a").await;
+    assert!(told.contains(&format!("{NOBODYS}: quota")), "{told}");
+}
+
+#[tokio::test]
+async fn an_instance_that_ended_in_its_boot_is_its_launchs_even_when_that_is_told_late() {
+    let mut rig = Rig::new(&two_pools()).await;
+    ask_a(&rig, "job", 1).await;
+    rig.cycle().await;
+    rig.cycle().await;
+    let id = rig.cloud.alive("a").remove(0);
+    rig.cloud.terminates(&id);
+    rig.cycle().await;
+    assert_eq!(rig.events("launch_missed").await.len(), 1);
+    let trace = |id: &str| Trace::Instance(id.into());
+    reports_of(&rig, "f-1", FailureKind::Shortage, trace(&id));
+    reports_of(&rig, "f-2", FailureKind::Quota, trace("i-theirs"));
+    rig.cycle().await;
+    let failed = rig.events("launch_failed").await;
+    let asked = rig.events("launch_asked").await;
+    let [ours, theirs] = failed.as_slice() else {
+        panic!("{failed:?}");
+    };
+    assert!(ours.launch.is_some());
+    assert_eq!(ours.launch, asked[0].launch);
+    assert_eq!(theirs.launch, None);
 }

@@ -12,7 +12,7 @@ use drover::control::settings::{Ask, Settings};
 use drover::control::view::{FleetView, NodeView};
 use drover::ports::actuate::{
     ActuateError, Actuator, Dead, Instance, InstanceState, LaunchOrder, LaunchOutcome,
-    NO_SUCH_GROUP, PoolReading, ProviderFailure, Recipe, Way,
+    NO_SUCH_GROUP, PoolReading, ProviderFailure, Raise, Recipe, Trace, Way,
 };
 use drover::ports::calls::CallCounts;
 use drover::ports::clock::Clock;
@@ -440,6 +440,7 @@ impl Actuator for CloudPort {
                 instances.push(InstanceId(id));
             }
             if script.sized {
+                let wanted = alive + script.unfilled;
                 cloud.script(order.pool.as_str(), |script| {
                     script.unfilled += order.count - granted;
                 });
@@ -448,6 +449,10 @@ impl Actuator for CloudPort {
                     instances: Vec::new(),
                     granted: order.count,
                     failures: Vec::new(),
+                    raised: Some(Raise {
+                        from: wanted,
+                        to: wanted + order.count,
+                    }),
                 };
             }
             let failures = if granted < order.count {
@@ -457,6 +462,7 @@ impl Actuator for CloudPort {
                     kind: FailureKind::Shortage,
                     message: "InsufficientInstanceCapacity".to_owned(),
                     at: cloud.now(),
+                    trace: Trace::Absent,
                 }]
             } else {
                 Vec::new()
@@ -474,6 +480,7 @@ impl Actuator for CloudPort {
                 },
                 granted,
                 failures,
+                raised: None,
             }
         });
         cloud
@@ -505,6 +512,7 @@ impl Actuator for CloudPort {
             granted: u32::try_from(instances.len()).unwrap_or(u32::MAX),
             instances,
             failures: Vec::new(),
+            raised: None,
         })
     }
 

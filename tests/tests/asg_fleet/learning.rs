@@ -1,6 +1,7 @@
 //! Learning of failure: what is told of it in AWS's own words, and what it does not stop.
 
 use super::*;
+use drover_tests::aws_proxy::Deed;
 
 /// Acceptance: two regions, the first one dry. What was asked where, what failed in AWS's own words, what was withdrawn,
 /// and when the first is tried again.
@@ -266,5 +267,45 @@ fn sc_83_instances_that_never_join_are_told_and_ended_within_their_bounds() {
         "one in twenty of a pool: {:?}",
         ledger.ends
     );
+    field.nobody_was_hurt();
+}
+
+/// Whose failures the events tell of: how many of asks of ours, and how many of nobody's that is known.
+fn failures_told(field: &Field, pool: &str) -> (usize, usize) {
+    let told = field.coordinator.events("launch_failed");
+    let of_it: Vec<&Value> = told.iter().filter(|e| e["subject"] == pool).collect();
+    let nobodys = |e: &&&Value| e["message"].to_string().contains("of no ask of Drover's");
+    let others = of_it.iter().filter(nobodys).count();
+    (of_it.len() - others, others)
+}
+
+/// LaunchInstances is denied, so failures are told by scaling activities, and somebody else raises the group as well.
+#[test]
+fn a_failed_activity_is_laid_to_the_ask_that_raised_the_group_and_to_no_other() {
+    let mut costly = pool(WEST, "whose-w");
+    costly.price = "2.0";
+    let scenario = Scenario {
+        rations: vec![short("whose-e", 1)],
+        faults: vec![denied()],
+        ..Scenario::default()
+    };
+    let mut field = Field::start(&[pool(EAST, "whose-e"), costly], scenario);
+    field.ask_for("job", 3);
+    field.explained("job", "whose-e/g5.xlarge//on-demand: shortage (");
+    field.withdrawn("whose-e", 1);
+    let ours = failures_told(&field, "whose-e");
+    assert_eq!((ours.0 > 0, ours.1), (true, 0), "{}", field.events());
+    // One of three has come and has not joined. What is asked for now is not its launch's, although that once was.
+    let theirs = Deed::SetDesired { desired: 3 };
+    RUNTIME.block_on(field.proxy.act(EAST, "whose-e", theirs));
+    field.explained(
+        "whose-e",
+        "the group's own, of no ask of Drover's that is known: shortage (",
+    );
+    let (after, others) = failures_told(&field, "whose-e");
+    assert_eq!((after, others > 0), (ours.0, true), "{}", field.events());
+    field.boot("whose-w", WEST, 2);
+    field.boot("whose-e", EAST, 1);
+    field.served("job");
     field.nobody_was_hurt();
 }

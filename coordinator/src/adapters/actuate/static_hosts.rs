@@ -5,7 +5,7 @@
 use crate::config::{PoolConfig, PoolSource, StaticPool};
 use crate::ports::actuate::{
     ActuateError, Actuator, Instance, InstanceState, LaunchOrder, LaunchOutcome, PoolReading,
-    ProviderFailure, Way,
+    ProviderFailure, Trace, Way,
 };
 use async_trait::async_trait;
 use drover_core::model::{
@@ -126,6 +126,7 @@ impl Actuator for StaticHosts {
             instances: Vec::new(),
             granted: 0,
             failures: Vec::new(),
+            raised: None,
         };
         while let Some(ended) = running.join_next().await {
             match ended {
@@ -136,6 +137,7 @@ impl Actuator for StaticHosts {
                     kind: FailureKind::Transient,
                     message,
                     at: (self.now)(),
+                    trace: Trace::Absent,
                 }),
                 Err(error) => tracing::error!(%error, "a power-on task died"),
             }

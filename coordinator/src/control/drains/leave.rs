@@ -12,7 +12,7 @@ use crate::control::failures;
 use crate::control::fleet::{Evidence, FleetNode, busy};
 use crate::control::orders;
 use crate::control::tx::Tx;
-use crate::ports::actuate::{ActuateError, InstanceState, ProviderFailure};
+use crate::ports::actuate::{ActuateError, InstanceState, ProviderFailure, Trace};
 use crate::records::{DrainRecord, DrainStep};
 use drover_core::model::{Busy, FailureKind, InstanceId, Millis, NodeId, PoolId};
 use drover_core::rules::breaker::FLEET_WINDOW;
@@ -175,6 +175,7 @@ impl Control {
             kind: error.kind,
             message: error.message,
             at: round.now,
+            trace: Trace::Absent,
         };
         // At the provider's minimum, or suspended there: it may go another time, and growth goes on.
         if !matches!(error.kind, FailureKind::Config | FailureKind::Permission) {

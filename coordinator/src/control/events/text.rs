@@ -1,6 +1,6 @@
 //! Each happening in words.
 
-use super::{Happening, failure_word, mode_word, policy_word, time};
+use super::{Happening, OF_NO_ASK, failure_word, mode_word, policy_word, time};
 
 /// The most that one text may take in the log of events.
 const TEXT: usize = 1_000;
@@ -151,11 +151,18 @@ impl Happening {
                 "launch {launch}: its group is to bring {count}, which shows when they are there"
             ),
             Self::LaunchFailed {
+                launch,
                 offering,
                 kind,
                 message,
                 ..
-            } => format!("{offering}: {} ({message})", failure_word(*kind)),
+            } => {
+                let whose = match launch {
+                    Some(_) => String::new(),
+                    None => format!("{OF_NO_ASK}: "),
+                };
+                format!("{offering}: {whose}{} ({message})", failure_word(*kind))
+            }
             Self::LaunchSettled {
                 launch,
                 asked,

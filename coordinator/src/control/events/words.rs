@@ -19,6 +19,10 @@ pub const fn failure_word(kind: FailureKind) -> &'static str {
     }
 }
 
+/// Said of a failure that a group reports and that no launch of ours is known to have met: somebody else may have asked.
+pub(in crate::control) const OF_NO_ASK: &str =
+    "the group's own, of no ask of Drover's that is known";
+
 /// The word of a drain policy.
 #[must_use]
 pub const fn policy_word(policy: DrainPolicy) -> &'static str {

@@ -172,6 +172,7 @@ impl Control {
             instances: Vec::new(),
             appeared: 0,
             ambiguous: false,
+            raised: None,
             before: match &pool.source {
                 PoolSource::Static(_) => Vec::new(),
                 PoolSource::Asg(_) | PoolSource::Sim(_) => young(round, wish.pool),

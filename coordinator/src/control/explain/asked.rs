@@ -43,15 +43,19 @@ pub(super) fn acts<'e>(events: impl Iterator<Item = &'e Arc<EventRecord>>) -> Ve
                     && last.at == event.at
                     && last.pool == event.subject =>
             {
-                last.what.push_str(", ");
-                last.what.push_str(what);
+                if !last.what.split(", ").any(|said| said == what) {
+                    last.what.push_str(", ");
+                    last.what.push_str(what);
+                }
             }
             _ => told.push(Act {
                 at: event.at,
                 pool: &event.subject,
                 what: what.to_owned(),
                 why,
-                failed: FAILING.contains(&event.what.as_str()),
+                // What a group says of nobody's ask is no ask that failed.
+                failed: FAILING.contains(&event.what.as_str())
+                    && (event.what != "launch_failed" || event.launch.is_some()),
             }),
         }
     }
@@ -118,14 +122,15 @@ pub(super) fn its_own<'e>(
             known.insert(launch, true);
         }
     }
-    // What names no launch (a scaling activity, a withdrawal) is about what the pool was asked for last.
+    // A withdrawal, which names no launch, is about what the pool was asked for last. A failure that names none may be of
+    // whoever else changes the group: it is nobody's.
     let mut last: BTreeMap<&str, bool> = BTreeMap::new();
     let mut about_it: BTreeSet<u64> = BTreeSet::new();
     for event in events {
         let own = event.launch.as_ref().and_then(|launch| known.get(launch));
         if event.what == "launch_asked" {
             last.insert(&event.subject, own.copied().unwrap_or(false));
-        } else if event.launch.is_none() && last.get(event.subject.as_str()) == Some(&true) {
+        } else if event.what == "withdrawn" && last.get(event.subject.as_str()) == Some(&true) {
             about_it.insert(event.seq);
         }
     }

@@ -9,7 +9,8 @@ use crate::control::parts::whole_of;
 use crate::control::requests::drop_assignments;
 use crate::control::tx::Tx;
 use crate::ports::actuate::{
-    ActuateError, LaunchOutcome, NO_CREDENTIALS, NO_SUCH_GROUP, NOT_ASKED, ProviderFailure, Way,
+    ActuateError, LaunchOutcome, NO_CREDENTIALS, NO_SUCH_GROUP, NOT_ASKED, ProviderFailure, Trace,
+    Way,
 };
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
 use drover_core::model::{FailureKind, LaunchId, Millis, PoolId};
@@ -61,6 +62,7 @@ impl Control {
         let (granted, reported) = match answer.result {
             Ok(outcome) => {
                 launch.way = Some(outcome.way);
+                launch.raised = outcome.raised;
                 if outcome.way == Way::SetDesiredCapacity {
                     // The group as a whole was asked, whatever zone the order named.
                     launch.offering = whole_of(round, &launch.pool, &launch.offering);
@@ -95,6 +97,7 @@ impl Control {
                         kind,
                         message: error.message,
                         at: round.now,
+                        trace: Trace::Absent,
                     }],
                 )
             }
@@ -140,6 +143,7 @@ impl Control {
                     kind: FailureKind::Shortage,
                     message: format!("{granted} of {} granted", launch.count),
                     at: round.now,
+                    trace: Trace::Absent,
                 });
             }
             let asked = failures::Asked {
@@ -147,7 +151,8 @@ impl Control {
                 offering: &launch.offering,
                 granted,
             };
-            failures::learn(round, &mut tx, &launch.pool, Some(asked), &told);
+            let whose = failures::Whose::Ours(asked);
+            failures::learn(round, &mut tx, &launch.pool, whose, &told);
         }
         // What failed wholly is told as its failure.
         if granted > 0 {

@@ -11,7 +11,7 @@ use super::journal::{ASK_TAG, Ask};
 use super::memory::Flight;
 use super::{AsgActuator, AsgPool, convert};
 use crate::ports::actuate::{
-    ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN, ProviderFailure, Way,
+    ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN, ProviderFailure, Raise, Trace, Way,
 };
 
 impl<A: AwsApi> AsgActuator<A> {
@@ -122,6 +122,7 @@ impl<A: AwsApi> AsgActuator<A> {
                 kind: FailureKind::Quota,
                 message: format!("the group's maximum lets it grow to {} only", ask.target),
                 at: self.clock.wall(),
+                trace: Trace::Absent,
             });
         }
         LaunchOutcome {
@@ -129,6 +130,10 @@ impl<A: AwsApi> AsgActuator<A> {
             instances: Vec::new(),
             granted: ask.count(),
             failures,
+            raised: Some(Raise {
+                from: ask.base,
+                to: ask.target,
+            }),
         }
     }
 }

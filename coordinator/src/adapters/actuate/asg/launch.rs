@@ -11,7 +11,9 @@ use fail::fail_point;
 
 use super::again::{ATTEMPTS, passes};
 use super::{AsgActuator, AsgPool, convert};
-use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, ProviderFailure, Way};
+use crate::ports::actuate::{
+    ActuateError, LaunchOrder, LaunchOutcome, ProviderFailure, Trace, Way,
+};
 
 /// How LaunchInstances ended.
 pub(super) enum Launched {
@@ -35,6 +37,7 @@ impl<A: AwsApi> AsgActuator<A> {
             instances: Vec::new(),
             granted: 0,
             failures: Vec::new(),
+            raised: None,
         };
         let mut left = order.count;
         let mut chunk = 0;
@@ -66,6 +69,7 @@ impl<A: AwsApi> AsgActuator<A> {
                         kind: convert::kind(error.kind),
                         message: error.to_string(),
                         at: self.clock.wall(),
+                        trace: Trace::Absent,
                     });
                     break;
                 }
@@ -135,6 +139,7 @@ impl<A: AwsApi> AsgActuator<A> {
                     format!("{code}: {}", refused.message)
                 }),
                 at: self.clock.wall(),
+                trace: Trace::Absent,
             });
         }
         let missing = ask
@@ -153,6 +158,7 @@ impl<A: AwsApi> AsgActuator<A> {
                     pool.group
                 ),
                 at: self.clock.wall(),
+                trace: Trace::Absent,
             });
         }
     }

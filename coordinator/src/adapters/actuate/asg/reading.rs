@@ -17,6 +17,7 @@ use super::template::GroupFacts;
 use super::withdraw::under_way;
 use crate::ports::actuate::{PoolReading, Recipe};
 
+mod causes;
 mod members;
 mod offerings;
 mod paid;

@@ -14,7 +14,9 @@ use super::launch::{Launched, place};
 use super::memory::Flight;
 use super::reading::no_launch_instances;
 use super::{AsgActuator, AsgPool, convert};
-use crate::ports::actuate::{ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN, Way};
+use crate::ports::actuate::{
+    ActuateError, LaunchOrder, LaunchOutcome, OUTCOME_UNKNOWN, Raise, Way,
+};
 
 /// How far AWS's clock may be behind ours when launches since an ask are looked for.
 const CLOCK_SLACK: Millis = Millis::minutes(1);
@@ -70,6 +72,10 @@ impl<A: AwsApi> AsgActuator<A> {
             let granted = reached.saturating_sub(ask.base);
             return Ok(LaunchOutcome {
                 granted,
+                raised: Some(Raise {
+                    from: ask.base,
+                    to: reached.max(ask.base),
+                }),
                 ..self.raised(order, ask)
             });
         }
@@ -174,5 +180,6 @@ fn none(way: Way) -> LaunchOutcome {
         instances: Vec::new(),
         granted: 0,
         failures: Vec::new(),
+        raised: None,
     }
 }

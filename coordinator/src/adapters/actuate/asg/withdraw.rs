@@ -212,7 +212,7 @@ impl<A: AwsApi> AsgActuator<A> {
 }
 
 /// The instance that a description names: `Launching a new EC2 instance: i-0123`.
-fn instance_in(description: &str) -> Option<String> {
+pub(super) fn instance_in(description: &str) -> Option<String> {
     let id = description
         .split([' ', ':', ',', '.'])
         .find(|word| word.starts_with("i-"))?;

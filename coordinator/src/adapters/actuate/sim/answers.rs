@@ -3,7 +3,7 @@
 //! Called by the adapter and by the simulator's own port, so that a pool looks alike through both. Pure.
 
 use crate::ports::actuate::{
-    ActuateError, Instance, LaunchOrder, LaunchOutcome, PoolReading, ProviderFailure, Way,
+    ActuateError, Instance, LaunchOrder, LaunchOutcome, PoolReading, ProviderFailure, Trace, Way,
 };
 use drover_core::model::{
     FailureKind, InstanceId, Offering, OfferingId, PoolId, Steering, Stop, UnixMs,
@@ -66,6 +66,7 @@ pub(crate) fn failure(
         },
         message: format!("{code}: {message}"),
         at,
+        trace: Trace::Absent,
     }
 }
 
@@ -80,5 +81,6 @@ pub(crate) fn outcome(
         granted: u32::try_from(instances.len()).unwrap_or(u32::MAX),
         instances,
         failures,
+        raised: None,
     }
 }

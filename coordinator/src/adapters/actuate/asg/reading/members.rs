@@ -5,11 +5,11 @@
 use drover_aws::{Activity, InstanceState, MemberState};
 use drover_core::model::{InstanceId, Market, Offering, UnixMs};
 
-use super::Read;
+use super::{Read, causes};
 use crate::adapters::actuate::asg::convert;
 use crate::adapters::actuate::asg::look::{self, Ended};
 use crate::adapters::actuate::asg::paid;
-use crate::ports::actuate::{Dead, Instance, ProviderFailure};
+use crate::ports::actuate::{Dead, Instance, ProviderFailure, Trace};
 
 /// Members; none of the warm pool, which holds no capacity.
 pub(super) fn instances(read: &Read<'_>, offerings: &[Offering]) -> Vec<Instance> {
@@ -71,6 +71,7 @@ pub(in crate::adapters::actuate::asg) fn ends(
         kind: ended.kind,
         message: format!("{} ended in its launch: {}", ended.id, ended.why),
         at: ended.at,
+        trace: Trace::Instance(InstanceId::new(ended.id.as_str())),
     };
     ended.iter().map(failure).collect()
 }
@@ -102,6 +103,7 @@ fn failure(activity: &Activity, offerings: &[Offering], now: UnixMs) -> Option<P
             .or(activity.started_unix_ms)
             .and_then(convert::unix_ms)
             .unwrap_or(now),
+        trace: causes::trace(&activity.description, &activity.cause),
     })
 }
 
