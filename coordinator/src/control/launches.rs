@@ -7,6 +7,7 @@ mod answers;
 mod joins;
 mod likeness;
 mod losses;
+mod misses;
 mod shown;
 mod ties;
 mod trails;
@@ -19,14 +20,10 @@ pub(super) use trails::{Trail, may_be_of, unseen};
 
 use super::cycle::{Control, CycleError, Round};
 use super::deeds::Deed;
-use super::events::Happening;
-use super::failures;
-use super::requests::drop_assignments;
-use super::tx::Tx;
-use crate::ports::actuate::{LaunchOrder, ProviderFailure, Trace};
-use crate::records::{AssignmentTarget, LaunchRecord, LaunchState};
-use drover_core::model::{FailureKind, InstanceId, PoolId};
-use drover_core::rules::launch::{Act, Event, Launch, MISSES_TO_PAUSE, Stage, step};
+use crate::ports::actuate::LaunchOrder;
+use crate::records::{LaunchRecord, LaunchState};
+use drover_core::model::InstanceId;
+use drover_core::rules::launch::{Act, Event, Launch, Stage, step};
 
 /// As the rules know it.
 pub(super) fn life(launch: &LaunchRecord) -> Launch {
@@ -114,90 +111,6 @@ impl Control {
         }
         self.take_answers(round).await
     }
-
-    /// A launch's nodes that did not come in time: no longer coming, counted as a miss (DESIGN 5, never joined).
-    pub(super) async fn take_misses(&mut self, round: &mut Round) -> Result<(), CycleError> {
-        let late: Vec<LaunchRecord> = round
-            .ledger
-            .launches
-            .values()
-            .map(|held| held.value.clone())
-            .filter(|launch| launch.state == LaunchState::Asked)
-            .filter(|launch| step(life(launch), Event::Tick, round.now).0.stage == Stage::Missed)
-            .collect();
-        for mut launch in late {
-            let missing = life(&launch).coming();
-            let (_, acts) = step(life(&launch), Event::Tick, round.now);
-            let mut tx = Tx::new();
-            let id = launch.id.clone();
-            drop_assignments(
-                round,
-                &mut tx,
-                "the nodes that they were to run on never joined",
-                |target| matches!(target, AssignmentTarget::Launch(launch, _) if *launch == id),
-            );
-            if acts.contains(&Act::NothingCame) {
-                let failure = ProviderFailure {
-                    id: String::new(),
-                    offering: Some(launch.offering.clone()),
-                    kind: FailureKind::Shortage,
-                    message: match launch.appeared {
-                        0 => "accepted, but no instance appeared".to_owned(),
-                        some => format!(
-                            "accepted, but only {some} of {missing} appeared, and nobody can tell whose they are"
-                        ),
-                    },
-                    at: round.now,
-                    trace: Trace::Absent,
-                };
-                failures::learn(
-                    round,
-                    &mut tx,
-                    &launch.pool,
-                    failures::Whose::Ours(failures::Asked {
-                        launch: &id,
-                        offering: &launch.offering,
-                        granted: 0,
-                    }),
-                    &[failure],
-                );
-                let fell = (launch.pool.clone(), launch.offering.clone(), missing);
-                self.seen.fell.push(fell);
-                tx.delete_launch(&round.ledger, &id);
-            } else {
-                if acts.contains(&Act::Miss) {
-                    count_miss(round, &mut tx, &launch.pool);
-                }
-                launch.state = LaunchState::Missed;
-                tx.put_launch(&round.ledger, &id, launch.clone());
-            }
-            tx.event(Happening::LaunchMissed {
-                pool: launch.pool,
-                launch: id,
-                missing,
-            });
-            self.commit(round, tx).await?;
-            round.again = true;
-        }
-        Ok(())
-    }
-}
-
-/// One more launch of the pool that never joined.
-fn count_miss(round: &Round, tx: &mut Tx, pool: &PoolId) {
-    let (mut record, _) = round.ledger.pool(pool);
-    record.misses = record.misses.saturating_add(1);
-    if record.misses >= MISSES_TO_PAUSE {
-        tx.event(Happening::PoolStopped {
-            pool: pool.clone(),
-            why: format!("{} launches in a row never joined", record.misses),
-            next: failures::way_on(round, pool, None),
-        });
-    }
-    if record.misses == MISSES_TO_PAUSE {
-        record.missed_with = failures::recipe(round, pool);
-    }
-    tx.put_pool(&round.ledger, pool, record);
 }
 
 pub(super) fn joined_count(launch: &LaunchRecord) -> u32 {

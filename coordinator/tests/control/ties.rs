@@ -3,7 +3,7 @@
 
 use super::rig::{GPUS, Rig, offering, two_pools, whole};
 use drover::records::keys;
-use drover_core::model::Millis;
+use drover_core::model::{FailureKind, Millis, Stop};
 
 /// Pool `a` by a raised capacity, and nobody else to be asked.
 async fn alone() -> Rig {
@@ -214,4 +214,96 @@ async fn a_failover_is_told_of_the_pool_that_had_none() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].kind, "pool");
     assert!(told[0].message.starts_with("2 go to b/"), "{told:?}");
+}
+
+/// Pool `a` by a size, which brings one of three.
+async fn one_of_three() -> Rig {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| {
+        script.sized = true;
+        script.capacity = Some(1);
+    });
+    rig.ask("job", 3, GPUS).await;
+    rig.cycle().await;
+    rig.cycle().await;
+    assert_eq!(rig.cloud.asked(), 1);
+    rig
+}
+
+/// How many were asked of each pool, in order.
+fn asks(rig: &Rig) -> Vec<(String, u32)> {
+    let launches = rig.cloud.launches.lock().expect("lock");
+    let all = launches.iter();
+    all.map(|order| (order.pool.0.clone(), order.count))
+        .collect()
+}
+
+#[tokio::test]
+async fn what_a_size_brought_only_in_part_teaches_a_shortage_and_no_fault_of_the_template() {
+    let mut rig = one_of_three().await;
+    let id = rig.cloud.alive("a").remove(0);
+    rig.join("a", &id).await;
+    rig.pass(Millis::minutes(14)).await;
+    assert!(
+        rig.events("launch_failed").await.is_empty(),
+        "still waited for"
+    );
+    rig.pass(Millis::minutes(1)).await;
+    rig.pass(Millis::seconds(10)).await;
+    let failed = rig.events("launch_failed").await;
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let told = &failed[0].message;
+    assert!(
+        told.contains("shortage (accepted, but only 1 of 3 appeared)"),
+        "{told}"
+    );
+    assert!(failed[0].launch.is_some());
+    let pool = rig.view().pool("a").expect("a").clone();
+    assert_eq!(pool.misses, 0, "one of it joined");
+    assert!(pool.offerings[0].1.is_some(), "remembered: {pool:?}");
+    assert_eq!(
+        asks(&rig),
+        [("a".to_owned(), 3), ("b".to_owned(), 2)],
+        "the rest is asked elsewhere"
+    );
+    let over = rig.events("failover").await;
+    assert!(over[0].message.starts_with("2 go to b/"), "{over:?}");
+    // Given back: nothing of it is waited for any more.
+    rig.cloud.script("a", |script| script.unfilled = 0);
+    rig.pass(Millis::seconds(10)).await;
+    rig.boot_all().await;
+    rig.pass(Millis::seconds(10)).await;
+    assert_eq!(launches(&rig).await, 0);
+    assert_eq!(rig.shown("job"), "served");
+}
+
+#[tokio::test]
+async fn what_came_and_never_joined_is_a_miss_beside_the_shortage_of_what_never_came() {
+    let mut rig = one_of_three().await;
+    rig.pass(Millis::minutes(15)).await;
+    rig.pass(Millis::seconds(10)).await;
+    assert_eq!(rig.view().pool("a").expect("a").misses, 1);
+    let failed = rig.events("launch_failed").await;
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert!(failed[0].message.contains("only 1 of 3 appeared"));
+    assert_eq!(asks(&rig)[1], ("b".to_owned(), 3), "{:?}", asks(&rig));
+}
+
+#[tokio::test]
+async fn what_does_not_come_while_launches_are_suspended_is_no_shortage() {
+    let mut rig = one_of_three().await;
+    let id = rig.cloud.alive("a").remove(0);
+    rig.join("a", &id).await;
+    let suspended = Stop::Failed {
+        failure: FailureKind::Suspended,
+        why: "Launch is suspended in the group: ada".to_owned(),
+    };
+    rig.cloud
+        .script("a", |script| script.stops = vec![suspended]);
+    rig.pass(Millis::minutes(15)).await;
+    rig.pass(Millis::seconds(10)).await;
+    assert_eq!(rig.events("launch_missed").await.len(), 1);
+    assert!(rig.events("launch_failed").await.is_empty());
+    assert_eq!(asks(&rig)[1], ("b".to_owned(), 2), "elsewhere all the same");
+    assert!(rig.view().pool("a").expect("a").offerings[0].1.is_none());
 }

@@ -390,3 +390,57 @@ fn sc_98_the_zone_that_was_asked_for() {
     assert_ne!(bound["state"], "served", "{bound}");
     field.nobody_was_hurt();
 }
+
+/// LaunchInstances is denied, and of what the raised capacity is to bring one comes, one never does, and nothing is said.
+#[test]
+fn sc_05_a_group_that_follows_in_part_is_short_at_the_deadline_and_lowered_to_what_came() {
+    let mut part = pool(EAST, "part-e");
+    part.more = "provision_deadline = \"10m\"";
+    let mut costly = pool(WEST, "part-w");
+    costly.price = "2.0";
+    let ration = Ration {
+        silent: true,
+        ..short("part-e", 1)
+    };
+    // The clock is set, and AWS's is not: the other group tells its ids.
+    let fault = Fault {
+        region: Some(EAST.into()),
+        ..denied()
+    };
+    let scenario = Scenario {
+        rations: vec![ration],
+        faults: vec![fault],
+        ..Scenario::default()
+    };
+    let (mut field, clock) = timed(&[part, costly], scenario);
+    field.ask_for("job", 3);
+    let id = field.boot("part-e", EAST, 1).remove(0);
+    field
+        .coordinator
+        .node_in(&format!("ip-{id}"), "ready", SOON);
+    field.readings(2);
+    assert_eq!(field.ledger().launched(WEST, "part-w"), 0, "waited for");
+    clock.ahead(Duration::from_secs(10 * MINUTE + 5));
+    field.explained("part-e", "shortage (accepted, but only 1 of 3 appeared)");
+    field.boot("part-w", WEST, 2);
+    field.served("job");
+    field.withdrawn("part-e", 1);
+    let shown = field.coordinator.ask(&["pools", "show", "part-e"]);
+    assert_eq!(
+        (&shown["misses"], &shown["offerings"][0]["failure"]),
+        (&0.into(), &"shortage".into()),
+        "{shown}"
+    );
+    assert!(field.events().contains("2 go to part-w/"));
+    let ledger = field.ledger();
+    assert_eq!(
+        (
+            ledger.launched(EAST, "part-e"),
+            ledger.launched(WEST, "part-w")
+        ),
+        (1, 2),
+        "{:?}",
+        ledger.mutations
+    );
+    field.nobody_was_hurt();
+}

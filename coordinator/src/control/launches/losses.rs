@@ -1,7 +1,8 @@
 //! Instances that end, and hosts that are powered off: of launches before they joined, and of nodes. What they held is
 //! dropped, and their records go.
 
-use super::{count_miss, life};
+use super::life;
+use super::misses::count_miss;
 use crate::control::cycle::{Control, CycleError, Round};
 use crate::control::events::Happening;
 use crate::control::orders::DROVER;
