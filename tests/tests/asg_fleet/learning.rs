@@ -1,7 +1,7 @@
 //! Learning of failure: what is told of it in AWS's own words, and what it does not stop.
 
 use super::*;
-use drover_tests::aws_proxy::Deed;
+use drover_tests::aws_proxy::{Deed, Mutation};
 
 /// Acceptance: two regions, the first one dry. What was asked where, what failed in AWS's own words, what was withdrawn,
 /// and when the first is tried again.
@@ -300,10 +300,18 @@ fn a_failed_activity_is_laid_to_the_ask_that_raised_the_group_and_to_no_other() 
     RUNTIME.block_on(field.proxy.act(EAST, "whose-e", theirs));
     field.explained(
         "whose-e",
-        "the group's own, of no ask of Drover's that is known: shortage (",
+        "the group's own, of no ask of Drover's that is known: ",
     );
     let (after, others) = failures_told(&field, "whose-e");
     assert_eq!((after, others > 0), (ours.0, true), "{}", field.events());
+    field.readings(4);
+    let given_back = |m: &&Mutation| m.action == "SetDesiredCapacity" && m.what == "1";
+    let mutations = field.ledger().mutations;
+    assert_eq!(
+        mutations.iter().filter(given_back).count(),
+        1,
+        "what they raised stays: {mutations:?}"
+    );
     field.boot("whose-w", WEST, 2);
     field.boot("whose-e", EAST, 1);
     field.served("job");

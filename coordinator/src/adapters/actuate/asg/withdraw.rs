@@ -19,7 +19,8 @@ use crate::ports::actuate::{ActuateError, Withdrawal};
 
 /// Key of the note.
 pub(super) const WITHDRAW_TAG: &str = "drover:withdraw";
-/// Value of the note once it is over: tags are written and never removed.
+/// Value of the note once it is over: tags are written and never removed. Behind it the token of the ask of which nothing
+/// is wanted any more, as `over TOKEN`.
 const OVER: &str = "over";
 /// So long after Launch was suspended nothing new shows any more.
 const SETTLE: Millis = Millis::seconds(5);
@@ -31,6 +32,12 @@ const LOOK_BACK: Millis = Millis::minutes(10);
 /// Since when a withdrawal is under way; `None`: there is none.
 pub(super) fn under_way(tags: &BTreeMap<String, String>) -> Option<UnixMs> {
     tags.get(WITHDRAW_TAG)?.parse().ok().map(UnixMs)
+}
+
+/// Whether what this ask wanted was filled or given back: who wants as much now is somebody else.
+fn is_over(tags: &BTreeMap<String, String>, ask: &Ask) -> bool {
+    let noted = tags.get(WITHDRAW_TAG).and_then(|v| v.strip_prefix(OVER));
+    noted.and_then(|rest| rest.strip_prefix(' ')) == Some(ask.token.as_str())
 }
 
 /// What is wanted beyond what is there.
@@ -74,13 +81,15 @@ impl<A: AwsApi> AsgActuator<A> {
             None if unfilled(&group) == 0 => Ok(Withdrawal::Nothing),
             None if suspended => Ok(waits("Launch is suspended, and not by this coordinator")),
             None => match Ask::read(&group.tags) {
-                Some(ask) if group.desired <= ask.target => self.begin(pool).await,
+                Some(ask) if group.desired <= ask.target && !is_over(&group.tags, &ask) => {
+                    self.begin(pool).await
+                }
                 _ => Ok(waits(
                     "the desired capacity was not set by this coordinator",
                 )),
             },
             Some(_) if unfilled(&group) == 0 => {
-                self.end(pool, suspended).await?;
+                self.end(pool, suspended, Ask::read(&group.tags)).await?;
                 Ok(Withdrawal::Nothing)
             }
             // Never suspended, or resumed by a person: from the start.
@@ -127,7 +136,7 @@ impl<A: AwsApi> AsgActuator<A> {
         };
         match why {
             Some(why) if age >= GIVE_UP => {
-                self.end(pool, true).await?;
+                self.end(pool, true, None).await?;
                 let text = format!(
                     "what group {} did not fill cannot be withdrawn: {why}",
                     pool.group
@@ -158,11 +167,12 @@ impl<A: AwsApi> AsgActuator<A> {
         }
         // What we set before counts no longer, or the next ask would start from it.
         flight.raised(to, self.clock.mono());
-        self.end(pool, true).await?;
+        self.end(pool, true, Ask::read(&group.tags)).await?;
         Ok(Withdrawal::Done { from, to })
     }
 
-    async fn end(&self, pool: &AsgPool, resume: bool) -> Result<(), ActuateError> {
+    /// `of`: the ask of which nothing is wanted any more.
+    async fn end(&self, pool: &AsgPool, resume: bool, of: Option<Ask>) -> Result<(), ActuateError> {
         if resume {
             self.api
                 .resume_launch(&pool.region, &pool.group)
@@ -170,7 +180,8 @@ impl<A: AwsApi> AsgActuator<A> {
                 .map_err(|e| convert::failed(&e))?;
             fail_point!("asg-withdraw-resumed");
         }
-        self.note(pool, OVER).await
+        let over = of.map_or_else(|| OVER.to_owned(), |ask| format!("{OVER} {}", ask.token));
+        self.note(pool, &over).await
     }
 
     async fn note(&self, pool: &AsgPool, value: &str) -> Result<(), ActuateError> {

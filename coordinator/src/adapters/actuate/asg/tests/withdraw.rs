@@ -138,7 +138,7 @@ async fn sc_05_a_group_that_does_not_follow_is_lowered_to_what_is_there() {
         "suspend",
         "desired 10",
         "resume",
-        "tag drover:withdraw=over",
+        "tag drover:withdraw=over t",
     ];
     assert_eq!(bench.fake.mutations(), expect);
     // The next ask starts from what is wanted now, not from what was wanted before.
@@ -244,6 +244,16 @@ async fn what_others_wanted_or_suspended_stays() {
         g.tags.remove("drover:ask");
     });
     bench.waits("not set by this coordinator").await;
+    // A person asks for what was ours once, and was given back.
+    let bench = Bench::of(asked(2, 4, 0));
+    bench.waits("suspended").await;
+    bench.pass(5);
+    assert_eq!(bench.step().await, Withdrawal::Done { from: 4, to: 2 });
+    for theirs in [3, 4] {
+        bench.change(|g| g.desired = theirs);
+        bench.waits("not set by this coordinator").await;
+    }
+    assert_eq!(bench.desired_writes(), ["desired 2"]);
     // A person suspended Launch.
     let bench = Bench::of(asked(2, 4, 0));
     bench.change(|g| {
@@ -301,7 +311,7 @@ async fn a_crash_at_any_step_is_mended() {
             let said = format!("{call:?} {applied}: {:?}", bench.fake.mutations());
             assert_eq!(failed, 1, "{said}");
             assert_eq!((group.desired, bench.suspended()), (2, false), "{said}");
-            assert_eq!(group.tags["drover:withdraw"], "over", "{said}");
+            assert_eq!(group.tags["drover:withdraw"], "over t", "{said}");
             assert_eq!(group.members.len(), 2, "{said}");
             assert_eq!(bench.step().await, Withdrawal::Nothing, "{said}");
         }
