@@ -7,7 +7,7 @@ use drover_tests::host::Host;
 use drover_tests::imds::Metadata;
 use drover_tests::moto::{Moto, NewGroup};
 use drover_tests::wait;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Child;
 use std::sync::LazyLock;
@@ -25,6 +25,8 @@ mod leaving;
 mod members;
 #[path = "asg_fleet/monitoring.rs"]
 mod monitoring;
+#[path = "asg_fleet/offers.rs"]
+mod offers;
 #[path = "asg_fleet/owners.rs"]
 mod owners;
 
@@ -44,7 +46,7 @@ struct Pool {
     region: &'static str,
     group: NewGroup,
     mode: &'static str,
-    /// USD per hour.
+    /// USD per hour; empty: none is named.
     price: &'static str,
     max: u32,
     /// More keys.
@@ -79,9 +81,16 @@ impl Pool {
             ..
         } = self;
         let name = &self.group.name;
+        let prices = match *price {
+            "" => String::new(),
+            price => format!(
+                "prices = {{ \"{}\" = {price} }}\n",
+                self.group.instance_type
+            ),
+        };
         format!(
             "[[pool]]\nname = \"{name}\"\nkind = \"asg\"\nsite = \"{region}\"\nregion = \"{region}\"\ngroup = \"{name}\"\n\
-             mode = \"{mode}\"\nmax = {max}\nidle_after = \"2s\"\nprices = {{ \"g5.xlarge\" = {price} }}\n{more}\n"
+             mode = \"{mode}\"\nmax = {max}\nidle_after = \"2s\"\n{prices}{more}\n"
         )
     }
 }
@@ -240,11 +249,18 @@ impl Field {
 
     /// Boots an agent on an instance that has none yet.
     fn boot_one(&mut self, pool: &str, id: &str) {
+        let gpus = json!({ "gpus": [{ "profile": "k80", "count": 1 }] });
+        self.boot_with(pool, id, &gpus);
+    }
+
+    /// The same with these GPUs.
+    fn boot_with(&mut self, pool: &str, id: &str, gpus: &Value) {
         if self.hosts.contains_key(id) {
             return;
         }
         let token = self.coordinator.token(&["--pool", pool]);
         let mut host = Host::new(self.dir.path(), &format!("ip-{id}"), "k80", 1);
+        host.script(gpus);
         host.configure(&self.coordinator.address(), &token, &self.metadata.of(id));
         host.start();
         self.hosts.insert(id.to_owned(), host);

@@ -20,9 +20,10 @@ pub(super) use trails::{Trail, may_be_of, unseen};
 
 use super::cycle::{Control, CycleError, Round};
 use super::deeds::Deed;
-use crate::ports::actuate::LaunchOrder;
+use super::upkeep::CLOCK_SLACK;
+use crate::ports::actuate::{Instance, LaunchOrder};
 use crate::records::{LaunchRecord, LaunchState};
-use drover_core::model::InstanceId;
+use drover_core::model::{InstanceId, UnixMs};
 use drover_core::rules::launch::{Act, Event, Launch, Stage, step};
 
 /// As the rules know it.
@@ -133,15 +134,13 @@ fn others(round: &Round, launch: &LaunchRecord) -> Vec<InstanceId> {
             .filter(|node| node.joined())
             .filter_map(|node| node.instance_id.clone()),
     );
-    // Launched before the intent: there already.
+    // Noted as there at the ask, or older than any clock explains: providers tell launches to the second only.
+    let from = UnixMs(launch.asked.0.saturating_sub(CLOCK_SLACK.0));
     if let Some(reading) = round.readings.get(&launch.pool) {
-        known.extend(
-            reading
-                .instances
-                .iter()
-                .filter(|instance| instance.launched.is_some_and(|at| at < launch.asked))
-                .map(|instance| instance.id.clone()),
-        );
+        let old = |found: &&Instance| found.launched.is_some_and(|at| at < from);
+        let there = |found: &&Instance| launch.before.contains(&found.id) || old(found);
+        let all = reading.instances.iter();
+        known.extend(all.filter(there).map(|found| found.id.clone()));
     }
     known
 }
