@@ -17,6 +17,8 @@ use tokio::runtime::Runtime;
 
 #[path = "asg_fleet/capacity.rs"]
 mod capacity;
+#[path = "asg_fleet/far_queue.rs"]
+mod far_queue;
 #[path = "asg_fleet/learning.rs"]
 mod learning;
 #[path = "asg_fleet/leaving.rs"]

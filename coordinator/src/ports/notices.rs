@@ -10,7 +10,7 @@ pub struct CloudNotice {
     pub id: String,
     /// Name of the queue, for people.
     pub by: String,
-    /// Region of the queue: the same group name may be elsewhere as well.
+    /// Region that it is about: the same group name may be elsewhere as well.
     pub region: String,
     /// About which instance.
     pub instance: InstanceId,

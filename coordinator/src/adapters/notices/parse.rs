@@ -31,6 +31,8 @@ pub struct Told {
     pub message: String,
     /// When it was said.
     pub at: Option<UnixMs>,
+    /// Region that it is about, where the message says so: its queue may lie in another.
+    pub region: Option<String>,
 }
 
 /// Reads a message: an EventBridge event, a lifecycle hook's own notification, or either in an envelope of SNS.
@@ -60,7 +62,15 @@ fn parse_value(value: &Value) -> Parsed {
         }
         None => Err("it is neither an event nor a lifecycle hook's notification".to_owned()),
     };
-    found.map_or_else(Parsed::Unknown, Parsed::Told)
+    let here = |told: Vec<Told>| {
+        let region = text(value, "region").filter(|region| !region.is_empty());
+        let of = |told| Told {
+            region: region.map(str::to_owned),
+            ..told
+        };
+        Parsed::Told(told.into_iter().map(of).collect())
+    };
+    found.map_or_else(Parsed::Unknown, here)
 }
 
 fn event(kind: &str, value: &Value) -> Result<Vec<Told>, String> {
@@ -76,6 +86,7 @@ fn event(kind: &str, value: &Value) -> Result<Vec<Told>, String> {
             word,
             message,
             at,
+            region: None,
         }])
     };
     match kind {
@@ -123,6 +134,7 @@ fn hook(detail: &Value, at: Option<UnixMs>) -> Result<Told, String> {
             on,
         },
         at,
+        region: None,
     })
 }
 
@@ -168,6 +180,7 @@ fn health(detail: &Value, at: Option<UnixMs>) -> Result<Vec<Told>, String> {
             },
             message: format!("{} ({})", told.event_type_code, told.start_time),
             at,
+            region: None,
         })
         .collect())
 }
@@ -227,6 +240,7 @@ mod tests {
         let told = one(&spot);
         assert_eq!((told.instance.as_str(), told.at), ("i-1", AT));
         assert_eq!(told.word, CloudWord::Spot { ends: None });
+        assert_eq!(told.region.as_deref(), Some("eu-west-1"));
         let rebalance = event(
             "EC2 Instance Rebalance Recommendation",
             r#"{"instance-id":"i-1"}"#,
@@ -252,11 +266,10 @@ mod tests {
         let out = action("EC2_INSTANCE_TERMINATING");
         let by_event = one(&event("EC2 Instance-terminate Lifecycle Action", &out));
         assert_eq!(by_event.word, word(HookOn::Terminating));
-        assert_eq!(
-            one(&out).word,
-            word(HookOn::Terminating),
-            "by the hook itself"
-        );
+        assert_eq!(by_event.region.as_deref(), Some("eu-west-1"));
+        let by_hook = one(&out);
+        assert_eq!(by_hook.word, word(HookOn::Terminating));
+        assert_eq!(by_hook.region, None, "its queue lies where it is");
         let envelope = serde_json::json!({"Type": "Notification", "Message": out});
         assert_eq!(one(&envelope.to_string()).word, word(HookOn::Terminating));
         let up = action("EC2_INSTANCE_LAUNCHING");

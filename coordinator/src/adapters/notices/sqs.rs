@@ -236,7 +236,9 @@ impl Inner {
         let notices = told.into_iter().enumerate().map(|(n, told)| CloudNotice {
             id: format!("{key}#{n}"),
             by: queue.name(),
-            region: queue.region.as_str().to_owned(),
+            region: told
+                .region
+                .unwrap_or_else(|| queue.region.as_str().to_owned()),
             instance: told.instance,
             word: told.word,
             message: told.message,

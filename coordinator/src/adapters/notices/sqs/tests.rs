@@ -175,3 +175,24 @@ async fn a_queue_that_cannot_be_read_is_named_and_the_other_goes_on() {
     queues.follow(&api, Vec::new());
     assert_eq!(queues.take().len(), 1);
 }
+
+/// EventBridge may write to a queue in another region; a hook writes to one in its own.
+#[tokio::test]
+async fn what_an_event_is_about_lies_in_its_own_region_whatever_its_queues_is() {
+    let service = Arc::new(Service::default());
+    let far = spot("i-far").replacen('{', r#"{"region":"us-east-1","#, 1);
+    service.put("m-1", &far);
+    service.put("m-2", &spot("i-near"));
+    let queues = Queues::default();
+    let api: Arc<dyn AwsEvents> = service.clone();
+    queues.follow(&api, vec![queue("notices")]);
+    until("told", || queues.take().len() == 2).await;
+    let told = queues.take();
+    let region = |id: &str| {
+        let found = told.iter().find(|of| of.instance.as_str() == id);
+        found.map(|of| of.region.as_str())
+    };
+    assert_eq!(region("i-far"), Some("us-east-1"));
+    assert_eq!(region("i-near"), Some("eu-west-1"));
+    queues.stop();
+}
