@@ -6,6 +6,7 @@ mod advice;
 mod alarms;
 mod pools;
 mod requests;
+mod reserved;
 mod silent;
 mod strays;
 

@@ -26,7 +26,7 @@ use drover::records::{
 use drover::serve::http::Sources;
 use drover_core::model::{
     Bytes, FailureKind, InstanceId, Locality, Market, MicroUsd, MilliCpu, Millis, NodeId, Offering,
-    OfferingId, PoolId, PoolKind, Resources, Steering, Stop, UnixMs,
+    OfferingId, PoolId, PoolKind, ReservedRoom, Resources, Steering, Stop, UnixMs,
 };
 use drover_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,6 +161,8 @@ pub struct Script {
     pub sized: bool,
     /// What it reports by itself.
     pub failures: Vec<ProviderFailure>,
+    /// Reservations that its offering comes out of.
+    pub reservations: Vec<ReservedRoom>,
     /// GPU model that its offering promises; empty: k80.
     pub promises: String,
 }
@@ -370,7 +372,7 @@ impl Actuator for CloudPort {
                     },
                     boot: Millis::seconds(60),
                     available: None,
-                    reservations: Vec::new(),
+                    reservations: script.reservations,
                 }],
                 steering: Steering::Zone,
                 provider_min: script.least,

@@ -3,7 +3,7 @@
 
 use crate::rig::{GPUS, Rig, two_pools};
 use drover::control::view::PoolView;
-use drover_core::model::{FailureKind, Millis, Stop};
+use drover_core::model::{FailureKind, Millis, ReservedRoom, Stop};
 
 fn pool(rig: &Rig, name: &str) -> PoolView {
     rig.view().pool(name).expect("a pool").clone()
@@ -259,4 +259,34 @@ async fn in_observe_a_request_says_what_would_be_asked() {
         "{told}"
     );
     assert_eq!(rig.cloud.asked(), 0);
+}
+
+/// Both are only watched, so nothing is planned for either.
+#[tokio::test]
+async fn a_reservation_that_two_pools_may_use_is_said_to_be_there_once() {
+    let text = two_pools().replace("mode = \"full\"", "mode = \"observe\"");
+    let mut rig = Rig::new(&text).await;
+    let room = |id: &str, nodes| ReservedRoom {
+        reservation: id.into(),
+        nodes,
+    };
+    rig.cloud.script("a", |script| {
+        script.reservations = vec![room("cr-both", 2), room("cr-own", 5)];
+    });
+    // Read a moment later.
+    rig.cloud
+        .script("b", |script| script.reservations = vec![room("cr-both", 1)]);
+    rig.cycle().await;
+    for (name, other) in [("a", "b"), ("b", "a")] {
+        let said =
+            format!("what is free of cr-both (1) is there once: it is shared with pool {other}");
+        let told = explained(&rig, name).await;
+        assert!(told.contains(&said), "{told:?}");
+        assert!(pool(&rig, name).remarks.contains(&said));
+        assert!(!told.iter().any(|line| line.contains("cr-own")), "{told:?}");
+    }
+    rig.cloud.script("b", |script| script.reservations.clear());
+    rig.pass(Millis::seconds(10)).await;
+    let told = explained(&rig, "a").await.join("\n");
+    assert!(!told.contains("shared"), "{told}");
 }

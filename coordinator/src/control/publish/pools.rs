@@ -4,6 +4,7 @@
 
 use super::advice::{unknown_type, unreadable};
 use super::rendered;
+use super::reserved::shared;
 use crate::config::{PoolConfig, youngest_reaped};
 use crate::control::cycle::{Control, Round};
 use crate::control::events::time;
@@ -168,7 +169,10 @@ impl Control {
             reasons,
             remarks: reading
                 .map(|reading| reading.remarks.clone())
-                .unwrap_or_default(),
+                .into_iter()
+                .flatten()
+                .chain(shared(round, &pool.name))
+                .collect(),
             origin: pool.origin.to_string(),
             orphaned: false,
             misses: settings.misses,
