@@ -29,11 +29,13 @@ pub(super) fn read(section: &Section<'_>) -> Option<Job> {
     let number = |key: &'static str| section.count(key, 0..=1_000_000).map(|at| at.value);
     let mut unit = Resources {
         gpus: number("gpus").unwrap_or(0),
-        gpu_milli: number("gpu_milli").unwrap_or(0),
+        gpu_milli: section.count("gpu_milli", 0..=999).map_or(0, |at| at.value),
         ..Resources::default()
     };
     unit.cpu = MilliCpu(u64::from(number("cpus").unwrap_or(0)) * 1_000);
-    let units = number("units").unwrap_or(1).max(1);
+    let units = section.count("units", 1..=1_000_000);
+    let sound = !section.blames(&section.key("units"));
+    let units = units.map_or(1, |at| at.value);
     let min_units = number("min_units").unwrap_or(units);
     let locality = section.choice("locality", &LOCALITIES);
     let checkpoint = span("checkpoint", "30m");
@@ -56,7 +58,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<Job> {
             fix,
         );
     }
-    if min_units == 0 || min_units > units {
+    if sound && (min_units == 0 || min_units > units) {
         let fix = "write at least 1 and at most units";
         section.report(section.offset(), "min_units", "is out of range", fix);
     }

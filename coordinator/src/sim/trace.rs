@@ -10,7 +10,14 @@ pub mod philly;
 pub mod read;
 pub mod simple;
 
-use drover_core::model::{Constraints, Locality, Millis, Resources};
+use drover_core::model::{Bytes, Constraints, Locality, Millis, Resources};
+
+/// No job is submitted later, and none runs longer: ten years, as in configs.
+pub const LONGEST: Millis = Millis(10 * 365 * 86_400_000);
+/// No count is larger: GPUs or CPUs of a unit, units of a job.
+pub const MOST: u32 = 1_000_000;
+/// No unit has more memory: a million GiB.
+pub const MOST_MEMORY: Bytes = Bytes(1_000_000 << 30);
 
 /// All jobs of one simulation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

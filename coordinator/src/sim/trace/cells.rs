@@ -2,8 +2,8 @@
 //!
 //! Used by the readers of CSV formats. Knows no format.
 
-use super::Trace;
 use super::read::MOST_PROBLEMS;
+use super::{LONGEST, MOST, Trace};
 use drover_config::Problem;
 use drover_core::model::Millis;
 use std::collections::BTreeMap;
@@ -88,6 +88,7 @@ impl Table {
     /// Reads the text; rows that are no CSV are told.
     pub(super) fn read(text: &str, faults: &mut Faults) -> Self {
         let text = text.trim_start_matches('\u{feff}');
+        let open = open_quote(text);
         let mut reader = csv::ReaderBuilder::new()
             .flexible(true)
             .trim(csv::Trim::All)
@@ -96,6 +97,17 @@ impl Table {
             Ok(header) => header.iter().map(str::to_ascii_lowercase).collect(),
             Err(_) => Vec::new(),
         };
+        if let Some((line, column)) = open {
+            // What follows would all be one cell.
+            let table = Self {
+                header,
+                rows: Vec::new(),
+            };
+            let message = "opens a quote that is never closed";
+            let fix = "close it with a second \", or write the cell without";
+            faults.tell(line, table.named(column), message, fix);
+            return table;
+        }
         let mut rows = Vec::new();
         for record in reader.into_records() {
             match record {
@@ -216,10 +228,26 @@ impl Row<'_> {
         found
     }
 
+    /// A whole number that is not larger than any can be; a mistake is told.
+    pub(super) fn count(&self, column: usize, faults: &mut Faults, expected: &str) -> Option<u32> {
+        let text = self.text(column);
+        let found = text.parse().ok().filter(|found| *found <= MOST);
+        if found.is_none() {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let limit = if digits {
+                format!("{expected}, at most {MOST}")
+            } else {
+                expected.to_owned()
+            };
+            self.wrong(column, faults, &limit);
+        }
+        found
+    }
+
     /// Seconds, with at most three decimals that count.
     pub(super) fn seconds(&self, column: usize, faults: &mut Faults) -> Millis {
         match thousandths(self.text(column)) {
-            Some(ms) => Millis(ms),
+            Some(ms) => self.within_years(column, Millis(ms), faults),
             None => {
                 self.wrong(column, faults, "seconds, not negative, as in 3600");
                 Millis::ZERO
@@ -227,10 +255,24 @@ impl Row<'_> {
         }
     }
 
+    /// Nobody waits for centuries to be played.
+    fn within_years(&self, column: usize, span: Millis, faults: &mut Faults) -> Millis {
+        if span <= LONGEST {
+            return span;
+        }
+        let most = LONGEST.0 / 1_000;
+        let expected = format!("at most {most} s, which is ten years; times count from the start");
+        self.wrong(column, faults, &expected);
+        LONGEST
+    }
+
     /// A duration with its unit.
     pub(super) fn duration(&self, column: usize, faults: &mut Faults) -> Millis {
         match drover_config::duration(self.text(column)) {
-            Ok(span) => Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
+            Ok(span) => {
+                let span = Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+                self.within_years(column, span, faults)
+            }
             Err(_) => {
                 self.wrong(
                     column,
@@ -241,6 +283,31 @@ impl Row<'_> {
             }
         }
     }
+}
+
+/// Line and column (from 0) of a cell whose quote is never closed. A quote opens at the begin of a cell; two of them in it
+/// are one.
+fn open_quote(text: &str) -> Option<(usize, usize)> {
+    let (mut line, mut column) = (1, 0);
+    let mut begins = true;
+    let mut open = None;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        line += usize::from(letter == '\n');
+        match (letter, open) {
+            ('"', Some(_)) if letters.peek() == Some(&'"') => {
+                letters.next();
+            }
+            ('"', Some(_)) => open = None,
+            (_, Some(_)) => {}
+            ('"', None) if begins => open = Some((line, column)),
+            (',', None) => column += 1,
+            ('\n', None) => column = 0,
+            _ => {}
+        }
+        begins = open.is_none() && matches!(letter, ',' | '\n');
+    }
+    open
 }
 
 /// A decimal number that is not negative, times a thousand; further decimals are cut off.
@@ -261,6 +328,19 @@ pub(super) fn thousandths(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quote_that_is_never_closed_has_its_place() {
+        for (text, place) in [
+            ("a,b\n\"x, \"\"y\"\"\nz\",2\n", None),
+            ("a,b\n1,5\" disk\n", None),
+            ("a,b\n1,\"x\n2,y\n", Some((2, 1))),
+            ("a,b\n1,\"x\"\"\n2,y\n", Some((2, 1))),
+            ("\"a,b\n1,2\n", Some((1, 0))),
+        ] {
+            assert_eq!(open_quote(text), place, "{text}");
+        }
+    }
 
     #[test]
     fn decimals_are_exact() {

@@ -4,7 +4,7 @@
 //! refused.
 
 use super::cells::Faults;
-use super::{Job, Trace};
+use super::{Job, LONGEST, MOST, MOST_MEMORY, Trace};
 use drover_core::model::{Constraints, Locality, Millis, Resources};
 use serde::{Deserialize, Serialize};
 
@@ -113,7 +113,7 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Trace {
         }
         match serde_json::from_str::<Line>(line) {
             Ok(found) => {
-                check(n + 1, &found, faults);
+                check(n + 1, line, &found, faults);
                 faults.job_at(n + 1);
                 trace.jobs.push(found.into());
             }
@@ -132,15 +132,30 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Trace {
     trace
 }
 
-fn check(line: usize, found: &Line, faults: &mut Faults) {
-    let mut tell = |key: &str, message: String, fix: &str| faults.tell(line, key, message, fix);
+/// What the types do not forbid.
+fn check(number: usize, line: &str, found: &Line, faults: &mut Faults) {
+    let mut tell = |key: &str, message: String, fix: &str| {
+        faults.tell(number, place(line, key), message, fix);
+    };
     if found.id.is_empty() {
         tell("id", "is empty".to_owned(), "give the job an id");
     }
-    if found.units == 0 {
-        tell("units", "is 0".to_owned(), "write at least 1");
+    let years = format!(
+        "write at most {}, which is ten years; times count from the start",
+        LONGEST.0
+    );
+    for (key, span) in [
+        ("submit_ms", found.submit_ms),
+        ("duration_ms", found.duration_ms),
+    ] {
+        if span > LONGEST {
+            tell(key, format!("is {}", span.0), &years);
+        }
     }
-    if let Some(min) = found
+    if found.units == 0 || found.units > MOST {
+        let fix = format!("write a number from 1 to {MOST}");
+        tell("units", format!("is {}", found.units), &fix);
+    } else if let Some(min) = found
         .min_units
         .filter(|min| *min == 0 || *min > found.units)
     {
@@ -157,6 +172,48 @@ fn check(line: usize, found: &Line, faults: &mut Faults) {
             "give it gpus, cpu (thousandths) or memory (bytes)",
         );
     }
+    for (of, unit) in [("unit", Some(&found.unit)), ("rest", found.rest.as_ref())] {
+        for (key, message, fix) in unit.into_iter().flat_map(amounts) {
+            tell(&format!("{of}.{key}"), message, &fix);
+        }
+    }
+}
+
+/// Amounts that no node could ever give: key, what is wrong, the fix.
+fn amounts(unit: &Resources) -> Vec<(&'static str, String, String)> {
+    let mut found = Vec::new();
+    for (key, amount, most) in [
+        ("gpus", u64::from(unit.gpus), u64::from(MOST)),
+        ("cpu", unit.cpu.0, u64::from(MOST) * 1_000),
+        ("memory", unit.memory.0, MOST_MEMORY.0),
+    ] {
+        if amount > most {
+            let fix = format!("write at most {most}");
+            found.push((key, format!("is {amount}"), fix));
+        }
+    }
+    if unit.gpu_milli > 999 {
+        let fix = "write a share of one GPU from 1 to 999, or whole GPUs in gpus".to_owned();
+        found.push(("gpu_milli", format!("is {}", unit.gpu_milli), fix));
+    } else if unit.gpu_milli > 0 && unit.gpus > 0 {
+        let fix = "keep gpus, or gpu_milli for a share of one GPU".to_owned();
+        found.push(("gpu_milli", "stands beside whole GPUs".to_owned(), fix));
+    }
+    found
+}
+
+/// Where a key stands in a line: its column, if it is written there.
+fn place(line: &str, path: &str) -> String {
+    let mut at = 0;
+    for key in path.split('.') {
+        let quoted = format!("\"{key}\"");
+        match line.get(at..).and_then(|rest| rest.find(&quoted)) {
+            Some(found) => at += found,
+            None => return path.to_owned(),
+        }
+    }
+    let column = line.get(..at).map_or(0, |before| before.chars().count());
+    format!("column {} ({path})", column + 1)
 }
 
 /// The trace as text of this format.
@@ -223,9 +280,73 @@ mod tests {
         let found: Vec<(usize, &str)> = problems.iter().map(|p| (p.line, p.key.as_str())).collect();
         assert_eq!(
             found,
-            [(3, "column 21"), (4, "min_units"), (5, "column 1")],
+            [
+                (3, "column 21"),
+                (4, "column 69 (min_units)"),
+                (5, "column 1")
+            ],
             "{problems:#?}"
         );
         assert!(problems[0].message.contains("sumbit_ms"), "{problems:#?}");
+    }
+
+    #[test]
+    fn what_no_node_could_ever_give_is_refused() {
+        for (rest, at, says) in [
+            (
+                "\"unit\":{\"gpu_milli\":1000}",
+                "column 49 (unit.gpu_milli)",
+                "1 to 999",
+            ),
+            (
+                "\"unit\":{\"gpu_milli\":1500}",
+                "column 49 (unit.gpu_milli)",
+                "1 to 999",
+            ),
+            (
+                "\"unit\":{\"gpus\":1,\"gpu_milli\":500}",
+                "column 58 (unit.gpu_milli)",
+                "beside whole GPUs",
+            ),
+            (
+                "\"unit\":{\"gpus\":1},\"rest\":{\"gpu_milli\":1000}",
+                "column 67 (rest.gpu_milli)",
+                "1 to 999",
+            ),
+            (
+                "\"unit\":{\"gpus\":1000001}",
+                "column 49 (unit.gpus)",
+                "at most 1000000",
+            ),
+            (
+                "\"unit\":{\"memory\":18446744073709551615}",
+                "column 49 (unit.memory)",
+                "at most",
+            ),
+            (
+                "\"unit\":{\"gpus\":1},\"units\":4000000000",
+                "column 59 (units)",
+                "from 1 to 1000000",
+            ),
+            (
+                "\"unit\":{\"gpus\":1},\"units\":0,\"min_units\":1",
+                "column 59 (units)",
+                "from 1",
+            ),
+        ] {
+            let text = format!("{{\"id\":\"a\",\"submit_ms\":0,\"duration_ms\":1,{rest}}}\n");
+            let problems = parse("t", &text, &Options::default()).expect_err(&text);
+            assert_eq!(problems.len(), 1, "{text}: {problems:#?}");
+            assert_eq!(
+                (problems[0].line, problems[0].key.as_str()),
+                (1, at),
+                "{text}"
+            );
+            let told = format!("{} {}", problems[0].message, problems[0].fix);
+            assert!(told.contains(says), "{text}: {told}");
+        }
+        let long = "{\"id\":\"a\",\"submit_ms\":0,\"duration_ms\":100000000000000,\"unit\":{\"gpu_milli\":999}}";
+        let problems = parse("t", long, &Options::default()).expect_err("too long");
+        assert!(problems[0].fix.contains("ten years"), "{problems:#?}");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::cells::{Faults, Row, Table, thousandths};
 use super::read::Options;
-use super::{Job, Trace};
+use super::{Job, MOST, MOST_MEMORY, Trace};
 use drover_core::model::{Bytes, Constraints, MilliCpu, Resources};
 
 /// Columns that tell the format and must be there.
@@ -80,19 +80,26 @@ fn unit(
     options: &Options,
     faults: &mut Faults,
 ) -> Resources {
-    let cpu: u64 = row
-        .number(cpu, faults, "a whole number of thousandths of a CPU")
-        .unwrap_or_default();
-    let mib: u64 = row
-        .number(memory, faults, "a whole number of MiB")
-        .unwrap_or_default();
-    let count: u32 = row
-        .number(gpus, faults, "a whole number of GPUs")
+    let whole = |column, most: u64, what: &str, faults: &mut Faults| {
+        let found: Option<u64> = row.number(column, faults, &format!("a whole number of {what}"));
+        let found = found.unwrap_or_default();
+        if found > most {
+            let expected = format!("a whole number of {what}, at most {most}");
+            row.wrong(column, faults, &expected);
+        }
+        found.min(most)
+    };
+    let most_cpu = u64::from(MOST) * 1_000;
+    let cpu = whole(cpu, most_cpu, "thousandths of a CPU", faults);
+    let mib = whole(memory, MOST_MEMORY.0 >> 20, "MiB", faults);
+    let count = row
+        .count(gpus, faults, "a whole number of GPUs")
         .unwrap_or_default();
     let milli: u32 = row
         .number(share, faults, "a whole number of thousandths of a GPU")
         .unwrap_or_default();
-    let part = count == 1 && milli < 1_000 && !options.whole_gpus;
+    // Of several GPUs each is whole; no share at all of one is the whole one.
+    let part = count == 1 && (1..1_000).contains(&milli) && !options.whole_gpus;
     Resources {
         cpu: MilliCpu(if options.whole_cores {
             cpu.div_ceil(1_000).saturating_mul(1_000)

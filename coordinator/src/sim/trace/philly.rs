@@ -24,7 +24,7 @@ pub(super) fn read(text: &str, options: &Options, faults: &mut Faults) -> Trace 
             break;
         }
         let some = "a whole number of GPUs, at least 1";
-        let count: Option<u32> = row.number(gpus, faults, some);
+        let count = row.count(gpus, faults, some);
         if count == Some(0) {
             row.wrong(gpus, faults, some);
         }

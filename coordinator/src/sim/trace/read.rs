@@ -47,10 +47,7 @@ impl Format {
         if line.starts_with('{') {
             return Some(Self::Lines);
         }
-        let names: Vec<String> = line
-            .split(',')
-            .map(|name| name.trim().trim_matches('"').to_ascii_lowercase())
-            .collect();
+        let names = names(line);
         let has = |name: &str| names.iter().any(|known| known == name);
         if openb::NEEDED.iter().all(|name| has(name)) {
             Some(Self::Openb)
@@ -62,6 +59,26 @@ impl Format {
             None
         }
     }
+
+    /// By a header that is not whole: the format whose columns most of its names are. Its reader tells what is amiss.
+    fn meant(first_line: &str) -> Option<Self> {
+        let names = names(first_line.trim_start_matches('\u{feff}').trim());
+        let has = |name: &&&str| names.iter().any(|known| known == **name);
+        let openb = openb::NEEDED.iter().filter(has).count();
+        let simple = simple::knows(&names);
+        match (openb > simple, simple > 0) {
+            (true, _) => Some(Self::Openb),
+            (false, true) => Some(Self::Simple),
+            (false, false) => None,
+        }
+    }
+}
+
+/// A header's names.
+fn names(line: &str) -> Vec<String> {
+    line.split(',')
+        .map(|name| name.trim().trim_matches('"').to_ascii_lowercase())
+        .collect()
 }
 
 /// How rows become jobs.
@@ -164,7 +181,8 @@ fn not_utf8(bytes: &[u8], at: usize) -> Vec<Problem> {
 pub fn parse(name: &str, text: &str, options: &Options) -> Result<Trace, Vec<Problem>> {
     let first = text.lines().next().unwrap_or_default();
     let mut faults = Faults::default();
-    let Some(format) = options.format.or_else(|| Format::of(first)) else {
+    let told = options.format.or_else(|| Format::of(first));
+    let Some(format) = told.or_else(|| Format::meant(first)) else {
         faults.tell(
             1,
             "",
@@ -238,6 +256,23 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(Format::of(line), format, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_not_whole_is_told_by_its_format() {
+        for (header, says) in [
+            ("id,submitted,duration_s,gpus", "no column submit_s"),
+            (
+                "name,cpu_milli,memory_mib,num_gpu,gpu_milli,pod_phase,creation_time",
+                "no column deletion_time",
+            ),
+            ("a,b,c", "no known format"),
+        ] {
+            let text = format!("{header}\n1,2,3\n");
+            let problems = parse("t", &text, &Options::default()).expect_err(header);
+            let told = problems.iter().any(|found| found.message.contains(says));
+            assert!(told, "{header}: {problems:#?}");
         }
     }
 

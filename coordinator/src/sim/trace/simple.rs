@@ -3,7 +3,7 @@
 //! Called by `read`. `docs/simulate.md` lists the columns; an unknown one is refused, since a misspelt one would be lost.
 
 use super::cells::{Faults, Row, Table, thousandths};
-use super::{Job, Trace};
+use super::{Job, MOST, Trace};
 use drover_core::model::{Bytes, MilliCpu, Millis, Resources};
 
 /// What a column holds, by the names that it may have.
@@ -26,6 +26,15 @@ const MORE: [&str; 2] = ["priority", "team"];
 pub(super) fn is_header(names: &[String]) -> bool {
     let has = |all: &[&str]| names.iter().any(|name| all.contains(&name.as_str()));
     has(&["submit", "submit_s"]) && has(&["duration", "duration_s"])
+}
+
+/// How many of these columns are known.
+pub(super) fn knows(names: &[String]) -> usize {
+    names.iter().filter(|name| is_known(name)).count()
+}
+
+fn is_known(name: &str) -> bool {
+    COLUMNS.iter().any(|(_, names)| names.contains(&name)) || MORE.contains(&name)
 }
 
 /// Columns by what they hold.
@@ -59,11 +68,9 @@ impl Time {
 }
 
 fn layout(table: &Table, faults: &mut Faults) -> Option<Layout> {
-    let known =
-        |name: &str| COLUMNS.iter().any(|(_, names)| names.contains(&name)) || MORE.contains(&name);
     for (n, name) in table.header.iter().enumerate() {
         let at = format!("column {} ({name})", n + 1);
-        if !known(name) {
+        if !is_known(name) {
             let all: Vec<&str> = COLUMNS
                 .iter()
                 .flat_map(|(_, names)| *names)
@@ -150,7 +157,7 @@ fn job(layout: &Layout, n: usize, row: &Row<'_>, faults: &mut Faults) -> Job {
         let Some(column) = given(column) else {
             return or;
         };
-        let found = row.number(column, faults, "a whole number");
+        let found = row.count(column, faults, "a whole number");
         wrong.set(wrong.get() || found.is_none());
         found.unwrap_or(or)
     };
@@ -159,26 +166,28 @@ fn job(layout: &Layout, n: usize, row: &Row<'_>, faults: &mut Faults) -> Job {
             return 0;
         };
         let found = thousandths(row.text(column));
-        if found.is_none() {
-            row.wrong(column, faults, "a number, not negative, as in 4 or 0.5");
+        let fits = found.filter(|found| *found <= u64::from(MOST) * 1_000);
+        if fits.is_none() {
+            let limit = found.map_or_else(String::new, |_| format!(", at most {MOST}"));
+            let expected = format!("a number, not negative, as in 4 or 0.5{limit}");
+            row.wrong(column, faults, &expected);
             wrong.set(true);
         }
-        found.unwrap_or(0)
+        fits.unwrap_or(0)
     };
     let unit = Resources {
         cpu: MilliCpu(part(layout.cpus, faults)),
-        memory: Bytes(
-            u64::try_from((u128::from(part(layout.memory, faults)) << 30) / 1_000)
-                .unwrap_or(u64::MAX),
-        ),
+        // At most a million GiB, so that the product fits.
+        memory: Bytes((part(layout.memory, faults) << 30) / 1_000),
         gpus: count(layout.gpus, 0, faults),
         ..Resources::default()
     };
     let units = count(layout.units, 1, faults);
-    let min_units = count(layout.min_units, units, faults);
     if let Some(column) = layout.units.filter(|_| units == 0) {
         row.wrong(column, faults, "at least 1");
+        wrong.set(true);
     }
+    let min_units = count(layout.min_units, units, faults);
     if let Some(column) = layout
         .min_units
         .filter(|_| (min_units == 0 || min_units > units) && !wrong.get())
@@ -302,6 +311,54 @@ mod tests {
                 "column 5 (min_units)",
                 "\"3\"",
             ),
+            (
+                "submit_s,duration_s,gpus,units,min_units\n0,1,1,0,1\n",
+                2,
+                "column 4 (units)",
+                "\"0\"",
+            ),
+            (
+                "submit_s,duration_s,gpus\n0,1,99999999999999\n",
+                2,
+                "column 3 (gpus)",
+                "write a whole number, at most 1000000",
+            ),
+            (
+                "submit_s,duration_s,cpus\n0,1,2000000\n",
+                2,
+                "column 3 (cpus)",
+                "at most 1000000",
+            ),
+            (
+                "submit_s,duration_s,gpus\n0,100000000000,1\n",
+                2,
+                "column 2 (duration_s)",
+                "at most 315360000 s, which is ten years",
+            ),
+            (
+                "submit,duration_s,gpus\n5000d,1,1\n",
+                2,
+                "column 1 (submit)",
+                "ten years",
+            ),
+            (
+                "job,submit_s,duration_s,gpus\na,0,1,1\n\"b,0,1,1\nc,0,1,1\n",
+                3,
+                "column 1 (job)",
+                "a quote that is never closed",
+            ),
+            (
+                "id,submited_s,duration_s,gpus\na,0,1,1\n",
+                1,
+                "column 2 (submited_s)",
+                "not known",
+            ),
+            (
+                "id,duration_s,gpus\na,1,1\n",
+                1,
+                "",
+                "no column submit_s; name it submit_s",
+            ),
         ] {
             let problems = parse("t", text, &Options::default()).expect_err(text);
             let found = &problems[0];
@@ -310,8 +367,11 @@ mod tests {
                 (line, at),
                 "{text}: {problems:#?}"
             );
-            assert!(found.message.contains(says), "{text}: {problems:#?}");
-            assert_eq!(problems.len(), 1, "{text}: one fault is told once");
+            let told = format!("{}; {}", found.message, found.fix);
+            assert!(told.contains(says), "{text}: {problems:#?}");
+            // A name that is misspelt is missing too.
+            let faults = 1 + usize::from(at == "column 2 (submited_s)");
+            assert_eq!(problems.len(), faults, "{text}: one fault is told once");
         }
     }
 }
