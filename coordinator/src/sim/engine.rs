@@ -9,7 +9,9 @@ mod people;
 mod rest;
 mod time;
 mod unfit;
+mod unstarted;
 
+pub use time::STILL;
 pub use unfit::leave_out_unfit;
 
 use super::config::{Approvals, SimConfig};
@@ -25,7 +27,7 @@ use crate::adapters::store::memory::Disk;
 use crate::control::commands::{CommandError, Commands};
 use crate::control::cycle::{Control, CycleError, Planning};
 use crate::ports::store::{CommitError, ReadError, Store};
-use drover_core::model::UnixMs;
+use drover_core::model::{Millis, UnixMs};
 use mind::Around;
 use mishaps::Schedule;
 use rest::{Rest, unless_stuck};
@@ -78,11 +80,33 @@ impl SimError {
     }
 }
 
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time since the start.
+    pub at: Millis,
+    /// Jobs that are over.
+    pub done: usize,
+}
+
 /// Plays a trace.
 ///
 /// # Errors
 /// Control's store failed, which in memory means a fault of Drover's.
 pub fn run(trace: &Trace, setup: &SimConfig, seed: u64) -> Result<History, SimError> {
+    run_telling(trace, setup, seed, &|_| ())
+}
+
+/// Plays a trace, and tells at each moment how far it is.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_telling(
+    trace: &Trace,
+    setup: &SimConfig,
+    seed: u64,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<History, SimError> {
     // A thread of its own: the caller may stand in a runtime already.
     std::thread::scope(|scope| {
         let played = scope.spawn(|| {
@@ -95,7 +119,7 @@ pub fn run(trace: &Trace, setup: &SimConfig, seed: u64) -> Result<History, SimEr
                 .map_err(SimError::Start)?;
             runtime.block_on(async {
                 let mut engine = Engine::new(trace, setup, seed).await?;
-                match unless_stuck(&rest, engine.play()).await {
+                match unless_stuck(&rest, engine.play(tell)).await {
                     Some(played) => played?,
                     None => return Err(engine.stuck()),
                 }
@@ -121,6 +145,8 @@ struct Engine {
     queue: Arc<Queue>,
     setup: SimConfig,
     seed: u64,
+    /// Coordinators that were started.
+    starts: u64,
     mishaps: Schedule,
     /// Plans of coordinators that are no more.
     planning: Planning,
@@ -146,7 +172,7 @@ impl Engine {
             death: &death,
             queue: &queue,
             setup,
-            seed,
+            seed: mind::seed_of(seed, 0),
         };
         let mind = around.start().await?;
         Ok(Self {
@@ -160,6 +186,7 @@ impl Engine {
             queue,
             setup: setup.clone(),
             seed,
+            starts: 1,
             mishaps: Schedule::new(&setup.simulate.faults, seed),
             planning: Planning::default(),
             watch: Watch::default(),
@@ -183,9 +210,9 @@ impl Engine {
         }
     }
 
-    async fn play(&mut self) -> Result<(), SimError> {
+    async fn play(&mut self, tell: &(dyn Fn(Progress) + Sync)) -> Result<(), SimError> {
         loop {
-            self.stage.lock().advance();
+            tell(self.pass_on());
             self.mishaps().await?;
             self.settle().await?;
             if self.is_over() {
@@ -197,6 +224,20 @@ impl Engine {
                 return Ok(());
             }
             self.pass(next);
+        }
+    }
+
+    /// What is due happens.
+    fn pass_on(&mut self) -> Progress {
+        let mut stage = self.stage.lock();
+        let before = stage.version;
+        stage.advance();
+        if stage.version != before {
+            self.changed = stage.now;
+        }
+        Progress {
+            at: stage.elapsed(),
+            done: stage.jobs.done,
         }
     }
 

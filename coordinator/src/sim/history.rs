@@ -22,6 +22,9 @@ pub struct History {
     pub plan_seconds: f64,
     /// Capacity asks that were refused, by kind of failure.
     pub refusals: BTreeMap<String, u32>,
+    /// What the jobs that never started were waiting for when the run was over, in words; the weightiest first. Empty
+    /// when all started, or when the policy does not say.
+    pub waited_for: Vec<String>,
     /// Violations of invariants: when, which, what. Empty in a sound run.
     pub violations: Vec<(Millis, String, String)>,
     /// What else happened, for people: when, what. At most some thousands.

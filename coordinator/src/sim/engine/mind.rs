@@ -26,6 +26,12 @@ pub(super) struct Mind {
     pub(super) store: Arc<Fragile>,
 }
 
+/// What the n-th coordinator of a run draws from. One that starts again draws others: a client token that an earlier one
+/// used would be answered with the instances of then.
+pub(super) const fn seed_of(seed: u64, starts: u64) -> u64 {
+    seed ^ starts.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// What a coordinator over this store needs beside it.
 pub(super) struct Around<'e> {
     pub(super) stage: &'e Shared,
@@ -65,7 +71,9 @@ impl Around<'_> {
 
 impl Engine {
     /// Another coordinator over the same store.
-    pub(super) async fn start(&self) -> Result<Mind, SimError> {
+    pub(super) async fn start(&mut self) -> Result<Mind, SimError> {
+        let seed = seed_of(self.seed, self.starts);
+        self.starts += 1;
         let around = Around {
             stage: &self.stage,
             clock: &self.clock,
@@ -73,7 +81,7 @@ impl Engine {
             death: &self.death,
             queue: &self.queue,
             setup: &self.setup,
-            seed: self.seed,
+            seed,
         };
         around.start().await
     }

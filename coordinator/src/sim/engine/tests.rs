@@ -448,3 +448,53 @@ fn i1_to_make_a_job_move_that_never_said_so_is_a_violation() {
         (0, 1)
     );
 }
+
+#[test]
+fn jobs_that_never_start_wait_to_the_end_and_the_run_says_for_what() {
+    let mut setup = setup("", &["a"], "boot_ms = 0\n");
+    let mut config = (*setup.config).clone();
+    config.pools[0].mode = drover_core::model::Mode::Observe;
+    setup.config = Arc::new(config);
+    let last = 7_200;
+    let history = played(&[job("one", 0, 60, 8), job("two", last, 60, 1)], &setup);
+    assert!(history.jobs.iter().all(|job| job.started.is_none()));
+    assert!(
+        history.end >= Millis::seconds(last).plus(STILL),
+        "{:?} is not a day after the last submission",
+        history.end
+    );
+    let said = history.waited_for.join("\n");
+    assert!(said.contains("drover pools mode a grow"), "{said}");
+    // A run that did everything ends with it, and waits for nothing.
+    let whole = played(
+        &[job("one", 0, 60, 8)],
+        &super::tests::setup("", &["a"], "boot_ms = 0\n"),
+    );
+    assert_eq!(
+        (whole.end, whole.waited_for.len()),
+        (Millis::seconds(60), 0)
+    );
+}
+
+/// A coordinator that starts again must not ask with client tokens of the one before: the cloud would answer with the
+/// instances of then, none would join, and the pool would be stopped for it.
+#[test]
+fn a_coordinator_that_starts_again_asks_for_new_instances() {
+    let fault = "[[simulate.fault]]\nkind = \"second-coordinator\"\nat = \"2h\"\n";
+    let setup = setup(fault, &["a"], "boot_ms = 60000\n");
+    let jobs: Vec<Job> = (0..10)
+        .map(|n| job(&format!("j{n}"), 1_800 * n, 600, 8))
+        .collect();
+    let history = played(&jobs, &setup);
+    let waits: Vec<Option<u64>> = history
+        .jobs
+        .iter()
+        .zip(&jobs)
+        .map(|(found, job)| Some(found.started?.0 - job.submit.0))
+        .collect();
+    assert_eq!(
+        waits,
+        vec![Some(60_000); 10],
+        "each boots a node of its own"
+    );
+}

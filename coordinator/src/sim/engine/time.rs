@@ -1,12 +1,12 @@
 //! The time of a run: the next moment at which anything can change, and when it is over. A part of `engine`.
 
-use super::Engine;
+use super::{Engine, unstarted};
 use crate::sim::history::History;
 use crate::sim::stage::START;
 use drover_core::model::{Millis, UnixMs};
 
 /// A run in which nothing changes for so long, and that has no running job and none to come, is over.
-const STILL: Millis = Millis::minutes(24 * 60);
+pub const STILL: Millis = Millis::minutes(24 * 60);
 
 impl Engine {
     /// The next moment at which anything can change.
@@ -54,11 +54,16 @@ impl Engine {
         let mut planning = self.control.planning();
         planning.plans += self.planning.plans;
         planning.took += self.planning.took;
+        let view = self.commands.view();
         let mut stage = self.stage.lock();
+        let waits = stage.jobs.pending() > 0;
         stage.end_held(|_| true);
-        // When nothing came any more, the run was over with the last change.
-        let over = self.stop.is_none_or(|stop| stage.now < stop);
+        // When nothing came any more, the run was over with the last change; not for a job that waits still.
+        let over = self.stop.is_none_or(|stop| stage.now < stop) && !waits;
         let end = if over { self.changed } else { stage.now };
+        if waits {
+            stage.history.waited_for = unstarted::causes(&view);
+        }
         stage.history.end = end.since(START);
         stage.history.plans = planning.plans;
         stage.history.plan_seconds = planning.took.as_secs_f64();
