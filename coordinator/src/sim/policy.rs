@@ -14,6 +14,7 @@ mod scheduler;
 pub use cluster_autoscaler::Expander;
 pub use greedy::{Choose, Greedy};
 
+use super::engine::STILL;
 use super::history::History;
 use super::offered::Offered;
 use super::trace::Trace;
@@ -144,6 +145,26 @@ impl Policy {
         }
     }
 
+    /// Can it decide about what is offered?
+    ///
+    /// # Errors
+    /// When nothing is offered, or not the type that the policy names.
+    pub fn check(&self, offered: &[Offered]) -> Result<(), PolicyError> {
+        if offered.is_empty() {
+            return Err(PolicyError::NothingOffered);
+        }
+        let known = |name: &String| offered.iter().any(|kind| kind.name == *name);
+        match self {
+            Self::Greedy(Greedy {
+                open: Some(name), ..
+            }) if !known(name) => Err(PolicyError::NoSuchType {
+                policy: self.to_string(),
+                name: name.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// What happens when it decides about this workload. Jobs that nothing offered can hold never start.
     ///
     /// # Errors
@@ -154,21 +175,10 @@ impl Policy {
         offered: &[Offered],
         seed: u64,
     ) -> Result<History, PolicyError> {
-        if offered.is_empty() {
-            return Err(PolicyError::NothingOffered);
-        }
+        self.check(offered)?;
         let mut history = match self {
             Self::NoPacking => greedy::no_packing(trace, offered),
-            Self::Greedy(greedy) => {
-                let known = |name: &String| offered.iter().any(|kind| kind.name == *name);
-                if let Some(name) = greedy.open.as_ref().filter(|name| !known(name)) {
-                    return Err(PolicyError::NoSuchType {
-                        policy: self.to_string(),
-                        name: name.clone(),
-                    });
-                }
-                greedy::replay(greedy, trace, offered)
-            }
+            Self::Greedy(greedy) => greedy::replay(greedy, trace, offered),
             Self::Predecessor { brake } => {
                 let autoscaler = predecessor::Loop { brake: *brake };
                 cluster::run(trace, offered, seed, autoscaler)
@@ -181,6 +191,11 @@ impl Policy {
             ),
         };
         history.policy = self.to_string();
+        // Jobs that never start are waited for as long as the simulation of Drover would.
+        let unstarted = history.jobs.iter().any(|job| job.started.is_none());
+        if let (Some(last), true) = (trace.jobs.iter().map(|job| job.submit).max(), unstarted) {
+            history.end = history.end.max(last.plus(STILL));
+        }
         Ok(history)
     }
 }

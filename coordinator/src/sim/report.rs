@@ -31,6 +31,31 @@ pub struct ReportError {
     source: std::io::Error,
 }
 
+/// What is written.
+const FILES: [&str; 2] = ["index.html", "scores.json"];
+
+/// Makes the folder and sees whether the files can be written, without changing any that is there: before a long run.
+///
+/// # Errors
+/// The folder cannot be made, or a file not be written.
+pub fn prepare(folder: &Path) -> Result<(), ReportError> {
+    let failed = |path: &Path, source| ReportError {
+        path: path.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
+    for path in FILES.map(|name| folder.join(name)) {
+        appendable(&path).map_err(|source| failed(&path, source))?;
+    }
+    Ok(())
+}
+
+/// The file can be written; it is made if it is not there, and else left as it is.
+pub(crate) fn appendable(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true).open(path).map(|_| ())
+}
+
 /// Writes `index.html` and `scores.json` into the folder, which is made; the page's path.
 ///
 /// # Errors
@@ -41,11 +66,10 @@ pub fn write(folder: &Path, report: &Report<'_>) -> Result<PathBuf, ReportError>
         move |source| ReportError { path, source }
     };
     std::fs::create_dir_all(folder).map_err(failed(folder))?;
-    let scores = folder.join("scores.json");
+    let [page, scores] = FILES.map(|name| folder.join(name));
     let objects: Vec<_> = report.scores.iter().map(object).collect();
     let text = format!("{}\n", serde_json::Value::Array(objects));
     std::fs::write(&scores, text).map_err(failed(&scores))?;
-    let page = folder.join("index.html");
     std::fs::write(&page, page::html(report)).map_err(failed(&page))?;
     Ok(page)
 }

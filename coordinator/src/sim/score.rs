@@ -12,7 +12,7 @@ mod waste;
 use super::bounds::{Bounds, bounds, usd_hours};
 use super::config::Cost;
 use super::history::{History, NodeHistory};
-use super::offered::{self, Offered, ratio};
+use super::offered::{self, Offered};
 use super::trace::Trace;
 use drover_core::model::{MicroUsd, Millis};
 
@@ -97,7 +97,10 @@ pub struct Score {
     pub waits: Waits,
     /// The same by gang size.
     pub by_gang_size: Vec<GangSize>,
-    /// Part of all jobs whose start waited for a node to boot.
+    /// Part of all jobs that did not start the moment they were submitted; those that never started are among them.
+    pub share_waited: f64,
+    /// Part of all jobs whose start waited for a node to boot: none that waited for a boot and then got room that another
+    /// job left.
     pub share_waited_for_boot: f64,
     /// Jobs of the trace.
     pub jobs: usize,
@@ -111,6 +114,8 @@ pub struct Score {
     pub jobs_unstarted: usize,
     /// Jobs that started and had not ended when the run was over.
     pub jobs_unfinished: usize,
+    /// What those that never started waited for, in words; empty where nothing is known of it.
+    pub waited_for: Vec<String>,
     /// Node-hours without use, by cause.
     pub waste: Waste,
     /// The same in money.
@@ -130,22 +135,28 @@ pub struct Score {
 }
 
 impl Score {
-    /// Cost over the lower bound without delay.
+    /// All jobs were done. Else the cost is that of less work than the bounds and other runs are about.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.jobs_unstarted == 0 && self.jobs_unfinished == 0
+    }
+
+    /// Cost over the lower bound without delay; this and the other ratios only of a run that did all its work.
     #[must_use]
     pub fn over_bound(&self) -> Option<f64> {
-        quotient(self.cost, self.bounds.fluid)
+        self.over(self.bounds.fluid)
     }
 
     /// Cost over the bound that knows the boot.
     #[must_use]
     pub fn over_boot_aware(&self) -> Option<f64> {
-        quotient(self.cost, self.bounds.boot_aware)
+        self.over(self.bounds.boot_aware)
     }
 
     /// Cost over a node for each unit.
     #[must_use]
     pub fn over_no_packing(&self) -> Option<f64> {
-        quotient(self.cost, self.bounds.no_packing)
+        self.over(self.bounds.no_packing)
     }
 
     /// 0: no better than no packing; 1: the lower bound.
@@ -154,7 +165,12 @@ impl Score {
         let Bounds {
             no_packing, fluid, ..
         } = self.bounds;
-        quotient(no_packing - self.cost, no_packing - fluid)
+        let gap = self.is_whole().then_some(no_packing - fluid)?;
+        quotient(no_packing - self.cost, gap)
+    }
+
+    fn over(&self, bound: f64) -> Option<f64> {
+        quotient(self.cost, self.is_whole().then_some(bound)?)
     }
 }
 
@@ -179,11 +195,11 @@ pub fn score(run: &Run<'_>) -> Score {
         Cost::NodeHours => ONE,
     };
     let lost = waste::waste(history);
-    let (waits, by_gang_size) = waits::waits(trace, history, &offered);
+    let waited = waits::All::new(trace, history, &offered);
+    let (share_waited, share_waited_for_boot) = waited.shares();
     let having = |what: fn(&super::history::JobHistory) -> bool| {
         history.jobs.iter().filter(|job| what(job)).count()
     };
-    let waited = having(|job| job.waited_for_boot);
     Score {
         trace: trace.name.clone(),
         policy: history.policy.clone(),
@@ -195,16 +211,17 @@ pub fn score(run: &Run<'_>) -> Score {
         node_hours: total(history, |_| ONE),
         nodes: history.nodes.len(),
         most_nodes: most_at_once(history),
-        waits,
-        by_gang_size,
-        share_waited_for_boot: quotient(ratio(waited as u64, 1), ratio(trace.jobs.len() as u64, 1))
-            .unwrap_or(0.0),
+        waits: waited.waits(),
+        by_gang_size: waited.by_size(),
+        share_waited,
+        share_waited_for_boot,
         jobs: trace.jobs.len(),
         jobs_killed: having(|job| job.kills > 0),
         kills: history.jobs.iter().map(|job| job.kills).sum(),
         moves: history.jobs.iter().map(|job| job.moves).sum(),
         jobs_unstarted: having(|job| job.started.is_none()),
         jobs_unfinished: having(|job| job.started.is_some() && job.ended.is_none()),
+        waited_for: history.waited_for.clone(),
         waste: lost.iter().map(|(_, lost)| *lost).sum(),
         waste_cost: lost
             .iter()

@@ -301,3 +301,25 @@ fn the_predecessor_takes_types_by_name() {
     let history = run("predecessor", vec![job("a", 0, 60, amount(1, 0))], &offered);
     assert_eq!(history.nodes[0].instance_type, "c7i.24xlarge");
 }
+
+#[test]
+fn a_job_that_fits_nothing_is_waited_for() {
+    let offered = [kind("gpu", 1_000_000, 8, 8, 0)];
+    let jobs = || {
+        vec![
+            job("a", 0, 60, amount(1, 8)),
+            job("b", 600, 60, amount(1, 9)),
+        ]
+    };
+    for name in [
+        "best-fit",
+        "no-packing",
+        "cluster-autoscaler",
+        "predecessor",
+    ] {
+        let history = run(name, jobs(), &offered);
+        assert_eq!(history.jobs[1].started, None, "{name}");
+        let least = Millis::seconds(600).plus(STILL);
+        assert!(history.end >= least, "{name}: {:?}", history.end);
+    }
+}

@@ -7,7 +7,7 @@ use super::series::{self, BINS};
 use super::svg::{self, Bar, Line};
 use crate::sim::bounds::HOUR_MS;
 use crate::sim::offered::ratio;
-use crate::sim::score::table::{money, percent, span, whole};
+use crate::sim::score::table::{money, percent, waited, whole};
 use crate::sim::score::{Score, Waste};
 use drover_core::model::Millis;
 
@@ -119,11 +119,17 @@ pub(super) fn totals(report: &Report<'_>) -> String {
             Bar {
                 name: score.policy.clone(),
                 parts: vec![(colour(at), score.cost)],
-                note: format!(
-                    "{}, gap closed {}",
-                    money(score, score.cost),
-                    percent(score.gap_closed())
-                ),
+                note: match (score.jobs_unstarted, score.jobs_unfinished) {
+                    (0, 0) => format!(
+                        "{}, gap closed {}",
+                        money(score, score.cost),
+                        percent(score.gap_closed())
+                    ),
+                    (0, some) => format!("{}, {some} jobs not over", money(score, score.cost)),
+                    (some, _) => {
+                        format!("{}, {some} jobs never started", money(score, score.cost))
+                    }
+                },
             },
         );
     }
@@ -161,8 +167,14 @@ pub(super) fn waits(report: &Report<'_>) -> String {
             let units = if size.units == "1" { "unit" } else { "units" };
             all.push(Bar {
                 name: format!("{}, {} {units}", score.policy, size.units),
-                parts: vec![(colour(at), size.waits.p95 / 60.0)],
-                note: format!("{} ({} jobs)", span(size.waits.p95), size.jobs),
+                // No bar where the rank falls on a job that never started: the note says it.
+                parts: size
+                    .waits
+                    .p95
+                    .map(|wait| (colour(at), wait / 60.0))
+                    .into_iter()
+                    .collect(),
+                note: format!("{} ({} jobs)", waited(size.waits.p95, size.jobs), size.jobs),
             });
         }
     }

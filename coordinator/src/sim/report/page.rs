@@ -4,7 +4,7 @@
 
 use super::svg::escaped;
 use super::{Report, charts};
-use crate::sim::score::table::{money, percent, rows, span};
+use crate::sim::score::table::{left, money, percent, rows, waited};
 use crate::sim::score::{Score, differences};
 use std::fmt::Write as _;
 
@@ -27,7 +27,13 @@ const WORDS: &[(&str, &str)] = &[
     ),
     (
         "Wait above the boot",
-        "Time from submission to start, less the time that any node needs to boot.",
+        "Time from submission to start, less the time that any node needs to boot. A job that never started waited longer \
+         than any that did.",
+    ),
+    (
+        "Jobs that waited",
+        "Those that did not start the moment they were submitted; for a boot: those that started on a node that was not up \
+         when they came.",
     ),
     ("Fragmentation", "The unused part of nodes that work."),
     ("Idle", "Nodes that are up and have no work."),
@@ -52,7 +58,7 @@ pub(super) fn html(report: &Report<'_>) -> String {
         name = escaped(trace)
     );
     if let Some(score) = report.scores.first() {
-        summary(&mut out, score);
+        summary(&mut out, score, report.scores);
     }
     compared(&mut out, report);
     out.push_str("<h2>Cost</h2>\n");
@@ -79,7 +85,7 @@ pub(super) fn html(report: &Report<'_>) -> String {
     out
 }
 
-fn summary(out: &mut String, score: &Score) {
+fn summary(out: &mut String, score: &Score, scores: &[Score]) {
     let _ = write!(
         out,
         "<p>{} jobs over {:.1} days, decided by <b>{}</b>, placed by {}, seed {}.",
@@ -92,7 +98,11 @@ fn summary(out: &mut String, score: &Score) {
     for (why, count) in &score.skipped {
         let _ = write!(out, " Left out: {count} ({}).", escaped(why));
     }
-    out.push_str("</p>\n<div class=\"tiles\">\n");
+    out.push_str("</p>\n");
+    for line in left(scores) {
+        let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&line));
+    }
+    out.push_str("<div class=\"tiles\">\n");
     let tiles = [
         ("cost", money(score, score.cost)),
         ("of no packing", percent(score.over_no_packing())),
@@ -100,7 +110,10 @@ fn summary(out: &mut String, score: &Score) {
             "over the lower bound",
             percent(score.over_bound().map(|over| over - 1.0)),
         ),
-        ("wait above the boot, p95", span(score.waits.p95)),
+        (
+            "wait above the boot, p95",
+            waited(score.waits.p95, score.jobs),
+        ),
         ("jobs killed", score.jobs_killed.to_string()),
         ("jobs never started", score.jobs_unstarted.to_string()),
     ];
@@ -174,19 +187,20 @@ fn figures(out: &mut String, report: &Report<'_>) {
 fn sizes(out: &mut String, report: &Report<'_>) {
     out.push_str(
         "<h3>Waits above the boot by gang size</h3>\n<table class=\"figures\">\n<tr><th>policy</th><th>units</th>\
-         <th>jobs</th><th>p50</th><th>p95</th><th>p99</th><th>waited for a boot</th></tr>\n",
+         <th>jobs</th><th>p50</th><th>p95</th><th>p99</th><th>waited</th><th>for a boot</th></tr>\n",
     );
     for score in report.scores {
         for size in &score.by_gang_size {
             let _ = writeln!(
                 out,
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
                 escaped(&score.policy),
                 size.units,
                 size.jobs,
-                span(size.waits.p50),
-                span(size.waits.p95),
-                span(size.waits.p99),
+                waited(size.waits.p50, size.jobs),
+                waited(size.waits.p95, size.jobs),
+                waited(size.waits.p99, size.jobs),
+                percent(Some(size.share_waited)),
                 percent(Some(size.share_waited_for_boot)),
             );
         }

@@ -69,7 +69,7 @@ pub(super) fn lines(title: &str, unit: &str, hours: f64, lines: &[Line]) -> Stri
             WIDTH - RIGHT,
             LEFT - 6.0,
             y(tick) + 4.0,
-            short(tick),
+            label(tick, step),
             at = y(tick),
         );
         tick += step;
@@ -203,10 +203,13 @@ fn time_axis(out: &mut String, hours: f64) {
         (24.0, "days")
     } else if hours >= 3.0 {
         (1.0, "hours")
-    } else {
+    } else if hours >= 3.0 / 60.0 {
         (1.0 / 60.0, "minutes")
+    } else {
+        (1.0 / 3_600.0, "seconds")
     };
-    let end = (hours / scale).max(1e-9);
+    // A run without length has an axis of a second.
+    let end = if hours > 0.0 { hours / scale } else { 1.0 };
     let step = nice_step(end);
     let mut tick = 0.0;
     while tick <= end + 1e-9 {
@@ -215,7 +218,7 @@ fn time_axis(out: &mut String, hours: f64) {
             out,
             "<text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             TOP + PLOT + 16.0,
-            short(tick)
+            label(tick, step)
         );
         tick += step;
     }
@@ -245,6 +248,15 @@ fn nice_step(most: f64) -> f64 {
         10.0
     };
     nice * power
+}
+
+/// At an axis: with as many decimals as tell one step from the next.
+fn label(value: f64, step: f64) -> String {
+    if step >= 1.0 {
+        return short(value);
+    }
+    let decimals = (1..9_usize).find(|n| step >= 0.999 * 0.1_f64.powi(*n as i32));
+    format!("{value:.*}", decimals.unwrap_or(9))
 }
 
 fn short(value: f64) -> String {

@@ -185,3 +185,59 @@ fn means_keep_the_area() {
     let last = sums.last().copied().unwrap_or_default();
     assert!((last - curve.integral()).abs() < 1e-9, "{last}");
 }
+
+#[test]
+fn axes_of_short_runs_tell_their_steps_apart() {
+    let line = || svg::Line {
+        name: "x".to_owned(),
+        class: "run1",
+        values: vec![0.0, 0.0008],
+        area: false,
+    };
+    for (hours, unit) in [
+        (0.0, "seconds"),
+        (20.0 / 3_600.0, "seconds"),
+        (0.4 / 3_600.0, "seconds"),
+        (0.5, "minutes"),
+    ] {
+        let text = svg::lines("t", "USD", hours, &[line()]);
+        assert!(text.contains(&format!("{unit} since the start")), "{text}");
+        for anchor in ["end", "middle"] {
+            let mut ticks: Vec<&str> = text
+                .split("<text class=\"tick\"")
+                .filter(|part| part.contains(&format!("text-anchor=\"{anchor}\">")))
+                .filter_map(|part| part.split('>').nth(1)?.split('<').next())
+                .filter(|tick| !tick.contains("since"))
+                .collect();
+            let all = ticks.len();
+            assert!(all > 2, "{hours} {anchor}: {ticks:?}");
+            ticks.dedup();
+            assert_eq!(ticks.len(), all, "{hours} {anchor}: {ticks:?}");
+        }
+    }
+}
+
+#[test]
+fn jobs_that_never_started_stand_at_the_top_of_the_page() {
+    let (trace, offered) = workload("t");
+    let whole = history("best-fit", &trace, &offered);
+    let mut none = whole.clone();
+    none.policy = "idler".to_owned();
+    none.nodes.clear();
+    none.jobs
+        .iter_mut()
+        .for_each(|job| *job = Default::default());
+    none.waited_for = vec!["p: stopped".to_owned()];
+    let runs = [run(&trace, &none, &offered), run(&trace, &whole, &offered)];
+    let scores: Vec<Score> = runs.iter().map(score).collect();
+    let page = page::html(&Report {
+        runs: &runs,
+        scores: &scores,
+        settings: &[],
+    });
+    check(&page);
+    let top = page.split("<h2>").next().unwrap_or_default();
+    assert!(top.contains("idler: 20 of 20 jobs never started"), "{top}");
+    assert!(top.contains("idler waited for: p: stopped"), "{top}");
+    assert!(!page.contains("best-fit costs "), "costs are compared");
+}

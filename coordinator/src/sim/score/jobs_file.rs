@@ -5,6 +5,7 @@
 
 use super::Run;
 use crate::sim::offered;
+use crate::sim::report::appendable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,17 @@ const HEADER: &str = "job,units,submit_s,start_s,end_s,duration_s,kills,waited_f
 pub struct JobsFileError {
     path: PathBuf,
     source: std::io::Error,
+}
+
+/// Sees whether it can be written, without changing one that is there: before a long run.
+///
+/// # Errors
+/// It cannot.
+pub fn prepare(path: &Path) -> Result<(), JobsFileError> {
+    appendable(path).map_err(|source| JobsFileError {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Writes it.

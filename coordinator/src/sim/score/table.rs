@@ -2,7 +2,7 @@
 //!
 //! Called by `drover simulate -o table`, `--compare` and the report.
 
-use super::{Score, Unit};
+use super::{Score, Unit, Waits};
 use std::fmt::Write as _;
 
 /// A cell of a score.
@@ -30,21 +30,17 @@ pub fn rows(scores: &[Score]) -> Vec<(String, Vec<String>)> {
     row("cost / no packing", |s| percent(s.over_no_packing()));
     row("gap closed", |s| percent(s.gap_closed()));
     row("wait above boot p50 / p95 / p99", |s| {
-        let waits = &s.waits;
-        format!(
-            "{} / {} / {}",
-            span(waits.p50),
-            span(waits.p95),
-            span(waits.p99)
-        )
+        let Waits { p50, p95, p99, .. } = s.waits;
+        let each = [p50, p95, p99].map(|wait| waited(wait, s.jobs));
+        each.join(" / ")
     });
-    row("jobs that waited for a boot", |s| {
-        percent(Some(s.share_waited_for_boot))
-    });
+    row("jobs that waited", |s| percent(Some(s.share_waited)));
+    row("  for a boot", |s| percent(Some(s.share_waited_for_boot)));
     row("jobs", |s| s.jobs.to_string());
+    row("jobs never started", |s| s.jobs_unstarted.to_string());
+    row("jobs not over", |s| s.jobs_unfinished.to_string());
     row("jobs killed", |s| s.jobs_killed.to_string());
     row("moves of work that can", |s| s.moves.to_string());
-    row("jobs never started", |s| s.jobs_unstarted.to_string());
     row("node-hours", |s| whole(s.node_hours));
     row("  used", |s| part(s, s.waste.useful));
     row("  booting", |s| part(s, s.waste.boot));
@@ -90,10 +86,34 @@ pub fn table(scores: &[Score]) -> String {
             let _ = writeln!(text, "left out of {}: {count} ({why})", score.trace);
         }
     }
-    for line in sizes(scores) {
+    for line in sizes(scores).into_iter().chain(left(scores)) {
         let _ = writeln!(text, "{line}");
     }
     text
+}
+
+/// What a run left undone and what it waited for, in lines; empty when all ran everything.
+#[must_use]
+pub fn left(scores: &[Score]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for score in scores.iter().filter(|score| !score.is_whole()) {
+        let mut said = Vec::new();
+        let (unstarted, unfinished) = (score.jobs_unstarted, score.jobs_unfinished);
+        if unstarted > 0 {
+            said.push(format!("{unstarted} of {} jobs never started", score.jobs));
+        }
+        if unfinished > 0 {
+            said.push(format!("{unfinished} were not over when the run was"));
+        }
+        let said = said.join(", ");
+        let policy = &score.policy;
+        lines.push(format!(
+            "{policy}: {said}; its cost is that of less work and is compared with nothing"
+        ));
+        let causes = score.waited_for.iter();
+        lines.extend(causes.map(|cause| format!("{policy} waited for: {cause}")));
+    }
+    lines
 }
 
 /// Waits by gang size, where there is more than one size and few scores.
@@ -105,14 +125,15 @@ fn sizes(scores: &[Score]) -> Vec<String> {
     for score in scores.iter().filter(|score| score.by_gang_size.len() > 1) {
         for size in &score.by_gang_size {
             lines.push(format!(
-                "{}, jobs of {} unit{}: {}, wait p50 {}, p95 {}, p99 {}; {} waited for a boot",
+                "{}, jobs of {} unit{}: {}, wait p50 {}, p95 {}, p99 {}; {} waited, {} for a boot",
                 score.policy,
                 size.units,
                 if size.units == "1" { "" } else { "s" },
                 size.jobs,
-                span(size.waits.p50),
-                span(size.waits.p95),
-                span(size.waits.p99),
+                waited(size.waits.p50, size.jobs),
+                waited(size.waits.p95, size.jobs),
+                waited(size.waits.p99, size.jobs),
+                percent(Some(size.share_waited)),
                 percent(Some(size.share_waited_for_boot)),
             ));
         }
@@ -120,7 +141,8 @@ fn sizes(scores: &[Score]) -> Vec<String> {
     lines
 }
 
-/// What the second does differently from the first, the weightiest first; empty when nothing differs.
+/// What the second does differently from the first, the weightiest first; empty when nothing differs. The costs of runs
+/// that did not do the same work are not compared.
 #[must_use]
 pub fn differences(first: &Score, second: &Score) -> Vec<String> {
     let mut found = Vec::new();
@@ -130,11 +152,12 @@ pub fn differences(first: &Score, second: &Score) -> Vec<String> {
         }
     };
     let (a, b) = (&first.policy, &second.policy);
+    let whole_runs = first.is_whole() && second.is_whole();
     let cost = second.cost - first.cost;
     let relative = super::quotient(cost.abs(), first.cost)
         .map_or_else(String::new, |by| format!(" ({:.1} %)", by * 100.0));
     say(
-        cost.abs() >= 0.005,
+        whole_runs && cost.abs() >= 0.005,
         format!(
             "{b} costs {} {}{relative} than {a}",
             money(first, cost.abs()),
@@ -147,12 +170,17 @@ pub fn differences(first: &Score, second: &Score) -> Vec<String> {
             format!("{what}: {one} with {a}, {other} with {b}"),
         );
     };
-    count("jobs killed", first.jobs_killed, second.jobs_killed);
     count(
         "jobs never started",
         first.jobs_unstarted,
         second.jobs_unstarted,
     );
+    count(
+        "jobs not over",
+        first.jobs_unfinished,
+        second.jobs_unfinished,
+    );
+    count("jobs killed", first.jobs_killed, second.jobs_killed);
     count(
         "violations of invariants",
         first.violations.len(),
@@ -168,28 +196,42 @@ pub fn differences(first: &Score, second: &Score) -> Vec<String> {
         ("p95", first.waits.p95, second.waits.p95),
         ("p99", first.waits.p99, second.waits.p99),
     ] {
+        let differ = match (one, other) {
+            (Some(one), Some(other)) => (one - other).abs() >= 0.5,
+            (one, other) => one != other,
+        };
         say(
-            (one - other).abs() >= 0.5,
+            differ,
             format!(
                 "{name} wait above the boot: {} with {a}, {} with {b}",
-                span(one),
-                span(other)
+                waited(one, first.jobs),
+                waited(other, second.jobs)
             ),
         );
     }
-    let (one, other) = (first.share_waited_for_boot, second.share_waited_for_boot);
-    say(
-        (one - other).abs() >= 0.0005,
-        format!(
-            "jobs that waited for a boot: {} with {a}, {} with {b}",
-            percent(Some(one)),
-            percent(Some(other))
+    for (what, one, other) in [
+        ("jobs that waited", first.share_waited, second.share_waited),
+        (
+            "jobs that waited for a boot",
+            first.share_waited_for_boot,
+            second.share_waited_for_boot,
         ),
-    );
+    ] {
+        say(
+            (one - other).abs() >= 0.0005,
+            format!(
+                "{what}: {} with {a}, {} with {b}",
+                percent(Some(one)),
+                percent(Some(other))
+            ),
+        );
+    }
     for ((cause, one), (_, other)) in first.waste.causes().into_iter().zip(second.waste.causes()) {
         let cause = cause.replace('_', " ");
         say(
-            (one - other).abs() >= 0.05 && (one - other).abs() >= first.node_hours * 0.001,
+            whole_runs
+                && (one - other).abs() >= 0.05
+                && (one - other).abs() >= first.node_hours * 0.001,
             format!(
                 "node-hours lost to {cause}: {} with {a}, {} with {b}",
                 whole(one),
@@ -245,6 +287,16 @@ pub fn whole(value: f64) -> String {
         out.push(digit);
     }
     format!("{sign}{out}")
+}
+
+/// A wait of so many jobs; the rank may fall on one that never started.
+#[must_use]
+pub fn waited(wait: Option<f64>, jobs: usize) -> String {
+    match wait {
+        Some(seconds) => span(seconds),
+        None if jobs > 0 => "not started".to_owned(),
+        None => "-".to_owned(),
+    }
 }
 
 /// Seconds, minutes or hours.

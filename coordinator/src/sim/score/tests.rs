@@ -145,11 +145,15 @@ fn a_boot_soon_after_a_like_node_ended_is_churn() {
 fn waits_are_above_the_boot_and_unstarted_jobs_count() {
     let (mut trace, history) = small();
     let found = scored(&trace, &history, &offered(10));
-    // 15 min less a boot of 10; the job that nothing can hold waited from 30 to 240.
-    equal("p50", found.waits.p50, 300.0);
-    equal("p95", found.waits.p95, 210.0 * 60.0);
-    equal("raw", found.waits.raw_p50, 900.0);
-    equal("share", found.share_waited_for_boot, 0.5);
+    // 15 min less a boot of 10; the job that nothing can hold waited longer than any that started.
+    assert_eq!(found.waits.p50, Some(300.0));
+    assert_eq!(found.waits.raw_p50, Some(900.0));
+    assert_eq!(
+        (found.waits.p95, found.waits.raw_p95, found.waits.most),
+        (None, None, None)
+    );
+    equal("share for a boot", found.share_waited_for_boot, 0.5);
+    equal("share", found.share_waited, 1.0);
     assert_eq!(found.bounds.impossible, 1);
     assert_eq!((found.jobs_killed, found.jobs_unstarted), (1, 1));
     assert_eq!(found.moves, 2);
@@ -163,7 +167,88 @@ fn waits_are_above_the_boot_and_unstarted_jobs_count() {
         .map(|size| (size.units, size.jobs))
         .collect();
     assert_eq!(sizes, [("1", 1), ("3-4", 1)]);
-    equal("gang", found.by_gang_size[1].waits.p99, 200.0 * 60.0);
+    assert_eq!(found.by_gang_size[1].waits.p99, None);
+}
+
+#[test]
+fn who_waited_for_a_boot_and_got_room_that_another_left_has_waited() {
+    let trace = Trace {
+        jobs: vec![job("a", 0, 60, 8), job("b", 0, 60, 8), job("c", 90, 5, 1)],
+        ..Trace::default()
+    };
+    let started = |at: u64, boot: bool| JobHistory {
+        started: Some(minutes(at)),
+        ended: Some(minutes(at + 60)),
+        waited_for_boot: boot,
+        ..JobHistory::default()
+    };
+    let history = History {
+        end: minutes(200),
+        jobs: vec![started(10, true), started(70, false), started(90, false)],
+        ..History::default()
+    };
+    let found = scored(&trace, &history, &offered(10));
+    equal("for a boot", found.share_waited_for_boot, 1.0 / 3.0);
+    equal("at all", found.share_waited, 2.0 / 3.0);
+    equal("by size", found.by_gang_size[0].share_waited, 2.0 / 3.0);
+}
+
+#[test]
+fn a_run_that_left_work_undone_is_compared_with_nothing() {
+    let trace = Trace {
+        jobs: vec![job("a", 0, 60, 8), job("b", 0, 60, 8)],
+        ..Trace::default()
+    };
+    let kinds = offered(10);
+    let policy: Policy = "best-fit".parse().expect("a policy");
+    let whole = scored(
+        &trace,
+        &policy.run(&trace, &kinds, 0).expect("runs"),
+        &kinds,
+    );
+    let nothing = History {
+        policy: "idler".to_owned(),
+        end: minutes(24 * 60),
+        jobs: vec![JobHistory::default(); 2],
+        waited_for: vec!["p: stopped".to_owned()],
+        ..History::default()
+    };
+    let none = scored(&trace, &nothing, &kinds);
+    assert_eq!(
+        [
+            none.over_bound(),
+            none.over_boot_aware(),
+            none.over_no_packing(),
+            none.gap_closed()
+        ],
+        [None; 4]
+    );
+    assert_eq!((none.waits.p50, none.days), (None, 1.0));
+    for (one, other) in [(&whole, &none), (&none, &whole)] {
+        let found = differences(one, other);
+        assert!(found[0].starts_with("jobs never started: "), "{found:?}");
+        let all = found.join("\n");
+        assert!(!all.contains("costs") && !all.contains("lost to"), "{all}");
+        assert!(
+            all.contains("p50 wait above the boot: ") && all.contains("not started"),
+            "{all}"
+        );
+    }
+    let text = table(&[whole.clone(), none.clone()]);
+    assert!(
+        text.contains(
+            "idler: 2 of 2 jobs never started; its cost is that of less work and is compared with nothing\n\
+             idler waited for: p: stopped\n"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("best-fit: "), "{text}");
+    // Not over is not done either.
+    let mut cut = policy.run(&trace, &kinds, 0).expect("runs");
+    cut.jobs[1].ended = None;
+    let cut = scored(&trace, &cut, &kinds);
+    assert_eq!((cut.jobs_unfinished, cut.gap_closed()), (1, None));
+    assert!(differences(&whole, &cut)[0].starts_with("jobs not over: "));
 }
 
 #[test]
@@ -212,7 +297,14 @@ fn the_object_names_the_unit_and_what_is_promised() {
         "wait_p95_s",
         "wait_p99_s",
         "wait_by_gang_size",
+        "share_waited",
         "share_waited_for_boot",
+        "jobs_waited_for",
+        "violations_first",
+        "wait_max_s",
+        "cost_over_bound",
+        "useful_usd",
+        "waste_usd",
         "jobs",
         "jobs_killed",
         "jobs_unstarted",
@@ -229,11 +321,30 @@ fn the_object_names_the_unit_and_what_is_promised() {
         assert!(object["waste_node_hours"][cause].is_f64(), "{cause}");
     }
     assert_eq!(object["skipped"]["pod failed"], 3);
-    assert!(object.get("cost_usd").is_none());
+    // What does not exist is null: no money here, and two jobs never started.
+    for none in [
+        "cost_usd",
+        "waste_usd",
+        "gap_closed",
+        "wait_p95_s",
+        "wait_max_s",
+    ] {
+        assert!(object[none].is_null(), "{none}: {object}");
+    }
+    let keys = |value: &Value| -> Vec<String> {
+        value
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect()
+    };
+    let all = keys(&object);
     let mut dear = offered(10);
     dear[0].price = MicroUsd(2_000_000);
     let object = super::object(&scored(&trace, &history, &dear));
-    assert!(object.get("cost_usd").is_some(), "{object}");
+    assert!(object["cost_usd"].is_f64(), "{object}");
+    assert_eq!(keys(&object), all, "the same keys whatever is counted");
     let hours = score(&Run {
         trace: &trace,
         history: &history,
