@@ -240,3 +240,172 @@ fn a_config_without_jobs_needs_a_trace() {
     let ran = drover(&["simulate"]);
     assert!(ran.stderr.contains("--config"), "{}", ran.stderr);
 }
+
+const SMALL: &str = "id,submit_s,duration_s,gpus\na,0,36000,8\nb,100,36000,8\ne,400,3600,1\n";
+
+/// The example with boot time, with another text in place of one of its.
+fn another(dir: &tempfile::TempDir, name: &str, from: &str, to: &str) -> String {
+    let text = std::fs::read_to_string(example("philly-boot.toml")).expect("is there");
+    assert!(text.contains(from), "{from}");
+    write(dir, name, &text.replace(from, to))
+}
+
+#[test]
+fn a_policy_that_does_nothing_wins_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let trace = write(&dir, "small.csv", SMALL);
+    let observe = another(
+        &dir,
+        "observe.toml",
+        "mode = \"full\"",
+        "mode = \"observe\"",
+    );
+    let report = dir.path().join("report");
+    let asked = [
+        "simulate",
+        &trace,
+        "--config",
+        &example("philly-boot.toml"),
+        "--compare",
+        &observe,
+        "--report",
+        report.to_str().expect("a path"),
+    ];
+    let ran = drover(&asked);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stdout.contains(" h less"), "{}", ran.stdout);
+    for says in [
+        "drover observe: 3 of 3 jobs never started",
+        "drover observe waited for: would ask v100",
+        "jobs never started: 0 with drover philly-boot, 3 with drover observe",
+        "not started / not started / not started",
+    ] {
+        assert!(ran.stdout.contains(says), "{says}: {}", ran.stdout);
+    }
+    let page = std::fs::read_to_string(report.join("index.html")).expect("written");
+    assert!(page.contains("3 of 3 jobs never started") && !page.contains(" h less"));
+    let found = json(&drover(&[&asked[..], &["-o", "json"]].concat()));
+    let none = &found["policies"][1];
+    for key in [
+        "wait_p50_s",
+        "wait_p99_s",
+        "cost_over_bound",
+        "gap_closed",
+        "cost_usd",
+    ] {
+        assert_eq!(none.get(key), Some(&serde_json::Value::Null), "{key}");
+    }
+    assert!(none["simulated_days"].as_f64() >= Some(1.0), "{none}");
+    assert_eq!(none["share_waited"], 1.0);
+    let causes = none["jobs_waited_for"].as_array().expect("a list");
+    assert!(!causes.is_empty());
+}
+
+#[test]
+fn a_share_of_a_gpu_that_cannot_be_is_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut text = String::new();
+    for unit in [
+        "\"gpus\":1,\"gpu_milli\":500",
+        "\"gpu_milli\":1500",
+        "\"gpu_milli\":1000",
+    ] {
+        text.push_str(&format!(
+            "{{\"id\":\"{}\",\"submit_ms\":0,\"duration_ms\":1,\"unit\":{{{unit}}}}}\n",
+            text.len()
+        ));
+    }
+    let trace = write(&dir, "gm.jsonl", &text);
+    let ran = drover(&["simulate", &trace, "--config", &example("philly.toml")]);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    for line in [
+        "gm.jsonl:1: column 58 (unit.gpu_milli) stands beside whole GPUs; keep gpus",
+        "gm.jsonl:2: column 50 (unit.gpu_milli) is 1500; write a share of one GPU from 1 to 999",
+        "gm.jsonl:3: column 51 (unit.gpu_milli) is 1000; write",
+    ] {
+        assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn configs_of_one_name_are_told_apart() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let trace = write(&dir, "small.csv", SMALL);
+    std::fs::create_dir(dir.path().join("maybe")).expect("made");
+    let other = another(
+        &dir,
+        "maybe/philly-boot.toml",
+        "idle_after = \"10m\"",
+        "idle_after = \"2h\"",
+    );
+    let ran = drover(&[
+        "simulate",
+        &trace,
+        "--config",
+        &example("philly-boot.toml"),
+        "--compare",
+        &other,
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let policies = ran.stdout.lines().next().unwrap_or_default();
+    assert!(
+        policies.contains("drover simulate/philly-boot")
+            && policies.contains("drover maybe/philly-boot"),
+        "{policies}"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_written_are_told_before_anything_is_played() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let trace = write(&dir, "small.csv", SMALL);
+    let config = example("philly-boot.toml");
+    let file = write(&dir, "file", "kept");
+    let inside = dir.path().join("file/x");
+    let inside = inside.to_str().expect("a path");
+    for flag in ["--jobs", "--report"] {
+        let ran = drover(&["simulate", &trace, "--config", &config, flag, inside]);
+        assert_eq!(ran.code, Some(1), "{flag}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("cannot write"),
+            "{flag}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stdout.is_empty(),
+            "{flag}: it was played: {}",
+            ran.stdout
+        );
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("is there"), "kept");
+    // What is refused leaves files as they are; what cannot be written after all costs no result.
+    let ran = drover(&[
+        "simulate",
+        &trace,
+        "--config",
+        &config,
+        "--jobs",
+        &file,
+        "--policy",
+        "best-fit:x",
+    ]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(&file).expect("is there"), "kept");
+    let full = Path::new("/dev/full");
+    if full.exists() {
+        let ran = drover(&[
+            "simulate",
+            &trace,
+            "--config",
+            &config,
+            "--jobs",
+            "/dev/full",
+        ]);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(
+            ran.stdout.contains("lower bound"),
+            "no result: {}",
+            ran.stdout
+        );
+    }
+}

@@ -1,8 +1,10 @@
 //! `drover simulate`: plays a trace against a config on virtual time, with the coordinator's own cycle. Asks no
 //! coordinator. `simulate generate` makes a workload, `simulate seeds` plays days of mishaps.
 
+mod names;
 mod play;
 mod seeds;
+mod watched;
 
 use super::exit::CliError;
 use super::output::{Out, write_out};

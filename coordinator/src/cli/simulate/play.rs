@@ -2,6 +2,8 @@
 //!
 //! Called by `cli::simulate`. All runs see the trace as the first config reads it.
 
+use super::names::names;
+use super::watched::{chain, watched};
 use crate::cli::exit::CliError;
 use crate::cli::output::{Format, Out, json, say, write_out, yaml};
 use crate::sim;
@@ -76,16 +78,28 @@ pub(super) fn play(out: Out, asked: &Play) -> Result<(), CliError> {
         Some(path) => trace(path, &setup, asked.format.as_deref())?,
         None => own_jobs(file, &setup)?,
     };
+    // Whatever can be refused is refused before minutes are computed.
+    let others = asked.compare.iter().map(|path| config(path));
+    let others: Vec<SimConfig> = others.collect::<Result<_, _>>()?;
+    let settings = settings(file, &asked.compare)?;
+    for policy in &asked.policy {
+        let checked = policy.check(&of_config(&setup));
+        checked.map_err(|error| CliError::Usage(error.to_string()))?;
+    }
+    if let Some(path) = &asked.jobs {
+        jobs_file::prepare(path).map_err(|error| CliError::Failed(chain(&error)))?;
+    }
+    if let Some(folder) = &asked.report {
+        report::prepare(folder).map_err(|error| CliError::Failed(chain(&error)))?;
+    }
     let mut played = Vec::new();
-    let alone = asked.compare.is_empty();
-    for config_file in std::iter::once(file).chain(&asked.compare) {
-        let setup = config(config_file)?;
+    let files = std::iter::once(file).chain(&asked.compare);
+    let names = names(&files.map(PathBuf::as_path).collect::<Vec<_>>());
+    for (setup, name) in std::iter::once(setup.clone()).chain(others).zip(names) {
         let seed = asked.seed.unwrap_or(setup.simulate.seed);
-        let mut history =
-            sim::run(&trace, &setup, seed).map_err(|error| CliError::Failed(chain(&error)))?;
-        if !alone {
-            let name = config_file.file_stem().unwrap_or_default();
-            history.policy = format!("drover {}", name.to_string_lossy());
+        let mut history = watched(out, &trace, &setup, seed)?;
+        if !asked.compare.is_empty() {
+            history.policy = format!("drover {name}");
         }
         played.push(Played {
             history,
@@ -109,24 +123,33 @@ pub(super) fn play(out: Out, asked: &Play) -> Result<(), CliError> {
             seed: one.seed,
         })
         .collect();
+    let scores: Vec<Score> = runs.iter().map(score).collect();
+    // First, so that it is there even when a file cannot be written after all.
+    print(out, &scores, &settings)?;
+    write(asked, &runs, &scores, &settings)
+}
+
+/// The files that were asked for.
+fn write(
+    asked: &Play,
+    runs: &[Run<'_>],
+    scores: &[Score],
+    settings: &[Setting],
+) -> Result<(), CliError> {
     if let (Some(path), Some(first)) = (&asked.jobs, runs.first()) {
         jobs_file::write(path, first).map_err(|error| CliError::Failed(chain(&error)))?;
     }
-    let scores: Vec<Score> = runs.iter().map(score).collect();
-    let settings = settings(file, &asked.compare)?;
     if let Some(folder) = &asked.report {
-        let page = report::write(
-            folder,
-            &Report {
-                runs: &runs,
-                scores: &scores,
-                settings: &settings,
-            },
-        )
-        .map_err(|error| CliError::Failed(chain(&error)))?;
+        let report = Report {
+            runs,
+            scores,
+            settings,
+        };
+        let page = report::write(folder, &report);
+        let page = page.map_err(|error| CliError::Failed(chain(&error)))?;
         say(&format!("report: {}", page.display()));
     }
-    print(out, &scores, &settings)
+    Ok(())
 }
 
 /// The jobs that stand in the config.
@@ -245,14 +268,4 @@ fn trace(path: &Path, setup: &SimConfig, format: Option<&str>) -> Result<Trace, 
         return Err(CliError::Config(text));
     }
     Ok(trace)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    text
 }
