@@ -160,10 +160,12 @@ fn boot(simulator: &Simulator, cluster: &Philly, sink: &mut Sink) -> Result<()> 
     let trace = format!("philly_{}.csv", cluster.name);
     let played = simulator.play(&trace, "philly-boot.toml", &FAMILY)?;
     let score = played.first()?;
+    // Of every policy all jobs that did not start at once: one that places each job the moment it comes has no job that
+    // waits for a boot and then gets other room, and would be measured by another rule with `share_waited_for_boot`.
     let point = |score: &runs::Score| -> Result<(f64, f64)> {
         Ok((
             score.number("cost_over_boot_aware")?,
-            score.number("share_waited_for_boot")? * 100.0,
+            score.number("share_waited")? * 100.0,
         ))
     };
     let (cost, waiting) = point(score)?;
@@ -176,10 +178,15 @@ fn boot(simulator: &Simulator, cluster: &Philly, sink: &mut Sink) -> Result<()> 
         last_cost,
     );
     sink.add_below(
-        format!("{case}: jobs that wait for a boot"),
+        format!("{case}: jobs that wait"),
         waiting,
         "%",
         last_waiting / 2.0,
+    );
+    sink.add(
+        format!("{case}: of them for a boot, % of all jobs"),
+        score.number("share_waited_for_boot")? * 100.0,
+        "%",
     );
     let mut better = 0.0;
     for (name, (their_cost, their_waiting)) in FAMILY.iter().zip(family) {
@@ -192,7 +199,7 @@ fn boot(simulator: &Simulator, cluster: &Philly, sink: &mut Sink) -> Result<()> 
             "x",
         );
         sink.add(
-            format!("{case}: {name}, jobs that wait for a boot"),
+            format!("{case}: {name}, jobs that wait"),
             their_waiting,
             "%",
         );
