@@ -165,8 +165,10 @@ impl Score {
         let Bounds {
             no_packing, fluid, ..
         } = self.bounds;
-        let gap = self.is_whole().then_some(no_packing - fluid)?;
-        quotient(no_packing - self.cost, gap)
+        let gap = no_packing - fluid;
+        // Work that nothing can pack has no gap, whatever the last digits of two sums say.
+        let is_one = self.is_whole() && gap > no_packing * 1e-9;
+        is_one.then(|| (no_packing - self.cost) / gap)
     }
 
     fn over(&self, bound: f64) -> Option<f64> {

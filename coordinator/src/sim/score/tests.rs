@@ -269,6 +269,9 @@ fn gap_closed_is_one_at_the_bound_and_zero_without_packing() {
         (Some(1.0), Some(0.0))
     );
     assert_eq!(best.over_no_packing(), Some(0.5));
+    let mut unpackable = best.clone();
+    unpackable.bounds.no_packing = unpackable.bounds.fluid + 1e-15;
+    assert_eq!(unpackable.gap_closed(), None, "there is no gap");
     let named = differences(&alone, &best);
     assert_eq!(
         named,
