@@ -42,7 +42,7 @@ mod why_fleet;
 pub use check::{Culprit, Violation, check, violations};
 pub use explain::{class_summary, pool_summary, render, render_action, render_stop};
 pub use file::{PlanFileError, from_input_bytes, to_bytes};
-pub use matching::is_model;
+pub use matching::{is_model, suits};
 pub use redact::{Redaction, redact};
 
 use crate::model::{PlanInput, Planned};

@@ -41,7 +41,9 @@ impl Control {
     pub async fn cycle(&mut self) -> Result<bool, CycleError> {
         let mut round = self.observe().await?;
         self.keep_books(&mut round).await?;
-        let (input, members) = self.input(&mut round).await;
+        let demand = self.demand(&mut round).await;
+        self.prefer_ready(&mut round, &demand).await?;
+        let (input, members) = self.input(&mut round, demand).await;
         let began = Instant::now();
         let planned = planner::plan(&input);
         let took = began.elapsed();
@@ -79,7 +81,8 @@ impl Control {
     /// The store cannot be read.
     pub async fn rehearse(&mut self) -> Rehearsal {
         let mut round = self.observe().await?;
-        let (input, _) = self.input(&mut round).await;
+        let demand = self.demand(&mut round).await;
+        let (input, _) = self.input(&mut round, demand).await;
         let planned = planner::plan(&input);
         Ok((input, planned))
     }
@@ -116,6 +119,7 @@ impl Control {
         self.take_losses(round).await?;
         self.take_gone(round).await?;
         self.take_misses(round).await?;
+        self.take_unready(round).await?;
         self.take_provider_failures(round).await?;
         self.rejoin(round);
         self.withdraw_wishes(round).await?;

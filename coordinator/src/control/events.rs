@@ -336,6 +336,12 @@ pub enum Happening {
         units: u32,
         why: String,
     },
+    RequestMoved {
+        request: RequestName,
+        units: u32,
+        from: String,
+        to: String,
+    },
     RequestReleased {
         request: RequestName,
         why: String,

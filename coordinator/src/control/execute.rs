@@ -8,6 +8,8 @@ mod drain;
 mod grow;
 mod reap;
 
+pub(super) use assign::add;
+
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::orders::DROVER;
@@ -35,6 +37,7 @@ impl Control {
             }
         }
         self.assign(round, input, planned).await?;
+        self.use_left(round, planned).await?;
         self.grow(round, input, planned).await?;
         for action in &planned.plan.actions {
             if let Action::Drain { node, reason, how } = action {

@@ -11,8 +11,8 @@ use super::journal::EVENT_TAIL;
 use super::view::{
     AssignmentView, FleetView, NodeView, PoolView, RequestView, UnitState, foreign_clock, units,
 };
-use crate::records::DrainStep;
-use drover_core::model::{PoolKind, UnixMs};
+use crate::records::{DrainStep, Then};
+use drover_core::model::{Lifecycle, PoolKind, UnixMs};
 
 /// An explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,6 +211,28 @@ fn explain_pool(pool: &PoolView, now: UnixMs) -> Explanation {
     }
 }
 
+/// What becomes of units that cannot be used on a node, or what a person can do for them.
+fn moves_on(node: &NodeView, state: &UnitState) -> Option<String> {
+    let UnitState::Unavailable(_) = state else {
+        return None;
+    };
+    let name = &node.name;
+    match &node.drain {
+        Some(drain) if drain.then == Then::Leave => Some(
+            "they stay while work of the request may run here: placed anew once the node is drained"
+                .to_owned(),
+        ),
+        Some(_) => None,
+        None if node.lifecycle == Lifecycle::Joined => {
+            Some("they are placed anew if it is not ready in its time".to_owned())
+        }
+        None if node.faulty.is_some() || node.unreachable => Some(format!(
+            "they stay since work of the request may still run here: `drover nodes drain {name} --then terminate` places them anew"
+        )),
+        None => None,
+    }
+}
+
 fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
     let mut lines = Vec::new();
     let mut summary = node.reason.clone();
@@ -265,6 +287,7 @@ fn explain_node(view: &FleetView, node: &NodeView) -> Explanation {
             units(held.units),
             held.request
         ));
+        lines.extend(moves_on(node, &held.state));
     }
     if let Some(since) = node.idle_since {
         lines.push(format!("idle since {}", time(since)));

@@ -70,6 +70,8 @@ pub struct FleetNode {
     pub unreachable: bool,
     /// Why it must not get work.
     pub faulty: Option<String>,
+    /// Why a node that has joined is not ready yet: "0 of 8 GPUs".
+    pub lacks: Option<String>,
     /// What its cloud told of it.
     pub notices: Vec<NoticeRecord>,
     /// Why its cloud will take it, or may, so that it must not get work.

@@ -11,7 +11,7 @@ pub(super) use pools::hosts_off;
 
 use super::cycle::{Control, Round};
 use crate::ports::demand::Occupied;
-use drover_core::model::{Class, Learnt, NodeId, PLAN_VERSION, PlanInput, Policy};
+use drover_core::model::{Class, Learnt, NodeId, NodeInput, PLAN_VERSION, PlanInput, Policy};
 use launches::in_flight;
 use nodes::{node_input, occupied};
 use std::cmp::Reverse;
@@ -27,14 +27,13 @@ pub(super) struct Named {
 const NAMED: usize = 10;
 
 impl Control {
-    /// Reads every source and builds the input, with the names of each class's members.
-    pub(super) async fn input(&mut self, round: &mut Round) -> (PlanInput, Vec<Named>) {
-        let mut demand = self.demand(round).await;
-        let running: Vec<BTreeMap<NodeId, Occupied>> = self
-            .sources
-            .iter()
-            .filter_map(|source| source.running())
-            .collect();
+    /// Builds the input around what every source says that waits, with the names of each class's members.
+    pub(super) async fn input(
+        &mut self,
+        round: &mut Round,
+        mut demand: Vec<(Class, Named)>,
+    ) -> (PlanInput, Vec<Named>) {
+        let running = self.running();
         demand.extend(self.replacements(round, &running));
         by_rank(&mut demand);
         let (mut classes, members): (Vec<Class>, Vec<Named>) = demand.into_iter().unzip();
@@ -53,12 +52,7 @@ impl Control {
                 .enumerate()
                 .map(|(rank, pool)| self.pool_input(round, pool, rank))
                 .collect(),
-            nodes: round
-                .fleet
-                .iter()
-                .filter(|node| node.joined())
-                .map(|node| occupied(node_input(node), &running))
-                .collect(),
+            nodes: occupied_nodes(round, &running).collect(),
             classes,
             launches: round
                 .ledger
@@ -86,7 +80,14 @@ impl Control {
         (input, members)
     }
 
-    async fn demand(&mut self, round: &mut Round) -> Vec<(Class, Named)> {
+    /// Work that sources know of, by node; as of their last reading.
+    pub(super) fn running(&self) -> Vec<BTreeMap<NodeId, Occupied>> {
+        let sources = self.sources.iter();
+        sources.filter_map(|source| source.running()).collect()
+    }
+
+    /// Reads what waits from every source.
+    pub(super) async fn demand(&mut self, round: &mut Round) -> Vec<(Class, Named)> {
         let sources = self.sources.clone();
         let reads = sources.iter().map(|source| source.read(round.now));
         let results = futures::future::join_all(reads).await;
@@ -122,6 +123,15 @@ impl Control {
         }
         found
     }
+}
+
+/// Nodes that have joined, with the work on them.
+pub(super) fn occupied_nodes<'r>(
+    round: &'r Round,
+    running: &'r [BTreeMap<NodeId, Occupied>],
+) -> impl Iterator<Item = NodeInput> + 'r {
+    let joined = round.fleet.iter().filter(|node| node.joined());
+    joined.map(|node| occupied(node_input(node), running))
 }
 
 /// As the planner takes them: by priority, then by age.

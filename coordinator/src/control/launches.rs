@@ -11,6 +11,7 @@ mod misses;
 mod shown;
 mod ties;
 mod trails;
+mod unready;
 
 pub(super) use answers::Answer;
 pub(super) use likeness::{as_found, told as told_unlike};

@@ -202,6 +202,16 @@ fn node_view(
                     .as_ref()
                     .map_or_else(String::new, |taken| taken.why.clone())
             }
+            // With what is missing, and since it may wait long, with whose it is.
+            Some(reason @ (Reason::NotReady | Reason::HeldBy { .. }))
+                if node.faulty.is_none() && node.lacks.is_some() =>
+            {
+                let lacks = node.lacks.as_deref().unwrap_or_default();
+                match reason {
+                    Reason::NotReady => format!("joined, not ready: {lacks}"),
+                    held => format!("joined, not ready: {lacks}; {}", render(held, round.now)),
+                }
+            }
             Some(reason) => render(reason, round.now),
             None if node.lifecycle == Lifecycle::Off => "off".to_owned(),
             None if node.launch.is_some() => "launched, its agent has not enrolled".to_owned(),

@@ -2,11 +2,15 @@
 //!
 //! Called by the cycle. The planner says where units go; only here and in `execute` that becomes an assignment.
 
+mod stay;
+mod swap;
+
 use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::tx::Tx;
 use crate::records::{AssignmentTarget, RequestRecord, RequestState};
-use drover_core::model::{Lifecycle, Millis, RequestName};
+use drover_core::model::{Millis, RequestName};
+use std::collections::BTreeMap;
 
 /// Requests that are over are kept this long.
 const KEPT: Millis = Millis::minutes(60 * 24 * 7);
@@ -72,7 +76,8 @@ impl Control {
             let mut tx = Tx::new();
             match before.state {
                 RequestState::Pending | RequestState::Served => {
-                    let after = follow(round, &mut tx, &before);
+                    let given_up = |target: &AssignmentTarget| self.given_up(round, target);
+                    let after = follow(round, &mut tx, &before, given_up);
                     if after != before {
                         tx.put_request(&round.ledger, &name, after);
                     }
@@ -108,29 +113,28 @@ fn end(round: &Round, tx: &mut Tx, mut request: RequestRecord, why: &str) -> Req
     request
 }
 
-fn follow(round: &Round, tx: &mut Tx, before: &RequestRecord) -> RequestRecord {
+/// `given_up` tells why a place is the request's no more.
+fn follow(
+    round: &Round,
+    tx: &mut Tx,
+    before: &RequestRecord,
+    given_up: impl Fn(&AssignmentTarget) -> Option<String>,
+) -> RequestRecord {
     let mut request = before.clone();
-    let there = |target: &AssignmentTarget| match target {
-        AssignmentTarget::Node(node) => round.node(node).is_some_and(|node| {
-            !matches!(
-                node.lifecycle,
-                Lifecycle::Gone | Lifecycle::Leaving | Lifecycle::Off
-            )
-        }),
-        AssignmentTarget::Launch(launch, _) => round.ledger.launches.contains_key(launch),
-    };
-    let lost: u32 = request
-        .assignments
-        .iter()
-        .filter(|found| !there(&found.target))
-        .map(|found| found.units)
-        .sum();
-    if lost > 0 {
-        request.assignments.retain(|found| there(&found.target));
+    let mut lost: BTreeMap<String, u32> = BTreeMap::new();
+    request.assignments.retain(|found| {
+        let why = given_up(&found.target);
+        if let Some(why) = &why {
+            let units = lost.entry(why.clone()).or_default();
+            *units = units.saturating_add(found.units);
+        }
+        why.is_none()
+    });
+    for (why, units) in lost {
         tx.event(Happening::RequestLost {
             request: request.name.clone(),
-            units: lost,
-            why: "the node is gone".to_owned(),
+            units,
+            why,
         });
     }
     if request.ends.is_some_and(|ends| ends <= round.now) {

@@ -113,7 +113,7 @@ pub struct PoolRecord {
     /// Paused: by whom, why, since when.
     #[serde(default)]
     pub paused: Option<(String, String, UnixMs)>,
-    /// Launches in a row that never joined.
+    /// Launches in a row that never joined, or of which nothing was ready in its time.
     #[serde(default)]
     pub misses: u32,
     /// Stopped by a config or permission failure: kind, text, since when.

@@ -85,6 +85,9 @@ pub struct NodeRecord {
     /// First time it was ready; absent before.
     #[serde(default)]
     pub ready_at: Option<UnixMs>,
+    /// When its time to become ready was over and it was faulty; absent: that never happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unready_at: Option<UnixMs>,
     /// A physical host that Drover powered off; cleared when its agent is heard again.
     #[serde(default)]
     pub off: bool,
@@ -110,6 +113,7 @@ impl NodeRecord {
             machine_id: String::new(),
             revoked: false,
             ready_at: None,
+            unready_at: None,
             off: false,
         }
     }

@@ -295,8 +295,12 @@ async fn sc_08_gpus_that_never_come_make_a_node_faulty_after_the_deadline() {
     rig.cycle().await;
     assert_eq!(rig.cloud.asked(), 1, "waits for the GPU");
     assert_eq!(rig.node(&id).faulty, None);
-    rig.pass(Millis::minutes(16)).await;
-    assert_eq!(rig.node(&id).faulty.as_deref(), Some("15 of 16 GPUs"));
+    rig.pass(Millis::minutes(15)).await;
+    assert!(rig.events("faulty").await.is_empty());
+    rig.pass(Millis::minutes(1)).await;
+    let told = &rig.events("faulty").await[0].message;
+    assert!(told.ends_with("is faulty: 15 of 16 GPUs"), "{told}");
+    assert_eq!(rig.cloud.asked(), 2, "another is asked for");
 }
 
 /// The instances of a warm pool are known and are no nodes: no supply, never late, nobody's stranger.

@@ -8,6 +8,7 @@ mod crash;
 mod dead;
 mod gone;
 mod grow;
+mod holds;
 mod hooks;
 mod metrics;
 mod moving;

@@ -106,7 +106,9 @@ async fn units_on_their_way_are_coming_until_the_node_is_ready_for_the_first_tim
     assert_eq!(units(&found), (0, 1, 0, 0));
     assert_eq!(
         found.assignments[0].state,
-        UnitState::Coming("has joined, is not ready yet".to_owned())
+        UnitState::Coming(
+            "has joined, is not ready yet: its agent has not told what runs there".to_owned()
+        )
     );
 }
 

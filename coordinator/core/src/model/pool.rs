@@ -145,7 +145,7 @@ pub enum Stop {
         /// Why.
         why: String,
     },
-    /// Launches of its template never joined: no growth until a person or a success clears it.
+    /// Launches of its template never joined, or never became ready: no growth until a person or a success clears it.
     NeverJoined {
         /// Misses in a row.
         misses: u32,

@@ -50,32 +50,43 @@ pub(super) struct Keys<'a> {
 
 /// What some class, or some work that runs, asks about.
 pub(super) fn keys(input: &PlanInput) -> Keys<'_> {
-    let mut keys: BTreeSet<&str> = BTreeSet::new();
-    let mut model = false;
     let kept = input.policy.headroom.iter().map(|h| &h.constraints);
     let asked = input.learnt.asked.kinds.iter().map(|k| &k.constraints);
     let waiting = input.classes.iter().map(|c| &c.constraints);
-    for c in waiting.chain(kept).chain(asked) {
-        model |= !c.gpu_model.is_empty();
-        let rules = c.requirements.iter().chain(c.any_of.iter().flatten());
-        let wishes = c.preferred.iter().flat_map(|p| &p.requirements);
-        keys.extend(rules.chain(wishes).map(|r| r.key.as_str()));
-        let near = c.affinity.iter().chain(&c.anti_affinity);
-        let near = near.chain(c.preferred_near.iter().map(|p| &p.near));
-        let axes = near.map(|n| n.topology.as_str());
-        let axes = axes.chain(c.spread.iter().map(|s| s.topology.as_str()));
-        keys.extend(axes.filter(|key| *key != HOST));
+    let mut keys = Keys::default();
+    for wants in waiting.chain(kept).chain(asked) {
+        keys.add(wants);
     }
     let running = input.nodes.iter().flat_map(|n| &n.workloads);
     let away = running.flat_map(|w| &w.anti_affinity);
-    keys.extend(away.map(|n| n.topology.as_str()).filter(|key| *key != HOST));
-    Keys {
-        labels: keys,
-        model,
-    }
+    let axes = away.map(|n| n.topology.as_str());
+    keys.labels.extend(axes.filter(|key| *key != HOST));
+    keys
 }
 
-impl Keys<'_> {
+/// May a unit with these constraints go to a node of this pool? Looks at the node alone: at no rule between units.
+#[must_use]
+pub fn suits(node: &NodeInput, pool: Option<&PoolInput>, wants: &Constraints) -> bool {
+    let mut keys = Keys::default();
+    keys.add(wants);
+    Place::of_node(node, pool, &keys).allows(wants)
+}
+
+impl<'a> Keys<'a> {
+    fn add(&mut self, wants: &'a Constraints) {
+        self.model |= !wants.gpu_model.is_empty();
+        let rules = wants.requirements.iter();
+        let rules = rules.chain(wants.any_of.iter().flatten());
+        let wishes = wants.preferred.iter().flat_map(|p| &p.requirements);
+        let named = rules.chain(wishes).map(|r| r.key.as_str());
+        self.labels.extend(named);
+        let near = wants.affinity.iter().chain(&wants.anti_affinity);
+        let near = near.chain(wants.preferred_near.iter().map(|p| &p.near));
+        let axes = near.map(|n| n.topology.as_str());
+        let axes = axes.chain(wants.spread.iter().map(|s| s.topology.as_str()));
+        self.labels.extend(axes.filter(|key| *key != HOST));
+    }
+
     fn model(&self, name: &str) -> String {
         if self.model {
             normal_model(name)

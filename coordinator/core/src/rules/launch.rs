@@ -64,7 +64,7 @@ pub enum Act {
     Miss,
     /// Accepted, and nothing ever appeared: the provider had none, and the template is not to blame.
     NothingCame,
-    /// The pool's misses in a row begin anew.
+    /// Something came: once it is ready, the pool's misses in a row begin anew.
     ClearMisses,
     /// Find out what became of the ask by looking.
     Settle,

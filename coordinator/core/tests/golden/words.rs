@@ -206,7 +206,7 @@ fn of_demand() -> Vec<(Reason, &'static str)> {
                 pool: "g5".into(),
                 stop: Stop::NeverJoined { misses: 3 },
             },
-            "g5: stopped: 3 launches in a row never joined",
+            "g5: stopped: 3 launches in a row never joined or were never ready",
         ),
         (
             Reason::PoolMode {

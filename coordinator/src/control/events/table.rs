@@ -183,6 +183,7 @@ impl Happening {
             Self::RequestEnded { request: id, .. } => (Subject::Request(id), "ended", Info),
             Self::RequestCancelled { request: id, .. } => (Subject::Request(id), "cancelled", Info),
             Self::RequestLost { request: id, .. } => (Subject::Request(id), "lost", Warning),
+            Self::RequestMoved { request: id, .. } => (Subject::Request(id), "moved", Info),
             Self::RequestReleased { request: id, .. } => (Subject::Request(id), "released", Info),
             Self::RequestImpossible { request: id, .. } => {
                 (Subject::Request(id), "impossible", Warning)

@@ -232,6 +232,13 @@ impl Happening {
                 let wait = if *units == 1 { "waits" } else { "wait" };
                 format!("{} {wait} again: {why}", super::super::view::units(*units))
             }
+            Self::RequestMoved {
+                units, from, to, ..
+            } => {
+                let verb = if *units == 1 { "goes" } else { "go" };
+                let count = super::super::view::units(*units);
+                format!("{count} {verb} to {to}, instead of {from}, which is not ready yet")
+            }
             Self::RequestReleased { why, .. } => {
                 because("its partial capacity is given up".to_owned(), why)
             }

@@ -108,7 +108,7 @@ pub(super) fn offered(input: &PlanInput, launch: &LaunchRecord) -> Resources {
 }
 
 /// Adds units to what a request holds in one place. A whole node is held with all it offers.
-pub(super) fn add(
+pub(in crate::control) fn add(
     request: &mut RequestRecord,
     target: AssignmentTarget,
     units: u32,

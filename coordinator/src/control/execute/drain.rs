@@ -95,7 +95,7 @@ impl Control {
     }
 
     /// Takes back our own cordon and our own idle drain, nothing else (I7).
-    pub(super) async fn uncordon(
+    pub(in crate::control) async fn uncordon(
         &mut self,
         round: &mut Round,
         id: &NodeId,

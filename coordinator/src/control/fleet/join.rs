@@ -7,7 +7,7 @@ use super::held::reservations;
 use super::marks;
 use super::silent::silent;
 use super::sizes::{allocatable, count, model, template, used};
-use super::state::{cordon, faulty, provider, unreachable};
+use super::state::{cordon, faulty, lacks, provider, unreachable};
 use super::taken::{self, Told};
 use super::work::{self, Asked};
 use crate::config::{Config, PoolConfig, PoolSource};
@@ -17,8 +17,8 @@ use crate::ports::actuate::{Instance, InstanceState, PoolReading};
 use crate::ports::link::AgentView;
 use crate::records::NodeRecord;
 use drover_core::model::{
-    Busy, InstanceId, LaunchId, Millis, NodeId, Offering, PoolId, PoolKind, RequestName, Reserved,
-    UnixMs,
+    Busy, InstanceId, LaunchId, Lifecycle, Millis, NodeId, Offering, PoolId, PoolKind, RequestName,
+    Reserved, UnixMs,
 };
 use drover_core::rules::lifecycle::{self, Levels};
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,6 +179,9 @@ fn joined(sources: &Sources<'_>, told: &Known<'_>, id: &NodeId, record: &NodeRec
         site: pool.map(|pool| pool.site.clone()),
         cordon: cordon(order.as_ref(), drain.as_ref(), view.as_deref()),
         unreachable,
+        lacks: (lifecycle == Lifecycle::Joined)
+            .then(|| lacks(view.as_deref(), expected))
+            .flatten(),
         faulty,
         used: used(view.as_deref(), &reserved, &allocatable),
         gpu_shares: work::shares(&reserved),

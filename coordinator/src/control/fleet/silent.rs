@@ -53,6 +53,7 @@ pub(super) fn silent(
         cordon: None,
         unreachable: fixed.is_some_and(|fixed| fixed.power.on.is_none()),
         faulty: None,
+        lacks: None,
         notices: Vec::new(),
         taken: None,
         allocatable: offering

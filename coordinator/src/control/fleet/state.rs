@@ -38,12 +38,22 @@ pub(super) fn faulty(
     if !told.is_empty() {
         return Some(told.join("; "));
     }
-    let has = count(view.facts.gpus.len());
     // GPUs may come late (drivers, operators): only after the pool's deadline is that a fault.
     let deadline = pool.map_or(Millis::ZERO, |pool| pool.deadline_of(kind));
     let late = record.ready_at.is_some() || sources.now > record.joined.after(deadline);
-    (has < expected && late && view.workloads.is_some())
-        .then(|| format!("{has} of {expected} GPUs"))
+    few_gpus(view, expected).filter(|_| late && view.workloads.is_some())
+}
+
+fn few_gpus(view: &AgentView, expected: u32) -> Option<String> {
+    let has = count(view.facts.gpus.len());
+    (has < expected).then(|| format!("{has} of {expected} GPUs"))
+}
+
+/// What its agent has not told yet of what a node needs to be ready, in words; `None`: nothing, or no agent speaks.
+pub(super) fn lacks(view: Option<&AgentView>, expected: u32) -> Option<String> {
+    let view = view?;
+    let unlisted = || "its agent has not told what runs there".to_owned();
+    few_gpus(view, expected).or_else(|| view.workloads.is_none().then(unlisted))
 }
 
 /// As the rules know what its provider says.

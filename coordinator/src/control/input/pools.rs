@@ -13,7 +13,12 @@ use drover_core::model::{
 use std::collections::BTreeSet;
 
 impl Control {
-    pub(super) fn pool_input(&self, round: &Round, pool: &PoolConfig, rank: usize) -> PoolInput {
+    pub(in crate::control) fn pool_input(
+        &self,
+        round: &Round,
+        pool: &PoolConfig,
+        rank: usize,
+    ) -> PoolInput {
         let (settings, _) = round.ledger.pool(&pool.name);
         let reading = round.readings.get(&pool.name);
         let max = settings.max.unwrap_or(pool.max);

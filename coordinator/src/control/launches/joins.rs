@@ -80,7 +80,7 @@ impl Control {
                 note_joined(round, &mut tx, &launch.id, &join.node);
                 record.launch = Some(launch.id.clone());
                 if let Some(settings) = &mut settings {
-                    learn_boot(round, &mut tx, &launch, settings);
+                    learn_boot(round, &launch, settings);
                 }
                 let id = launch.id.clone();
                 if after.stage == Stage::Done {
@@ -96,6 +96,9 @@ impl Control {
             }
             if let (Some(pool), Some(mut settings)) = (&join.pool, settings) {
                 let before = round.ledger.pool(pool).0;
+                if first_ready {
+                    clear_misses(&mut tx, pool, &mut settings);
+                }
                 if (first_ready || !misfits.is_empty())
                     && likeness::learn(round, &mut settings, pool, &node, asked.as_ref(), &misfits)
                 {
@@ -137,16 +140,20 @@ impl Control {
     }
 }
 
-/// A success clears the misses of a pool, and teaches how long a boot takes.
-fn learn_boot(round: &Round, tx: &mut Tx, launch: &LaunchRecord, settings: &mut PoolRecord) {
+/// A success clears the misses of a pool: one that joins may be as broken as one that does not.
+fn clear_misses(tx: &mut Tx, pool: &PoolId, settings: &mut PoolRecord) {
     if settings.misses > 0 {
         tx.event(Happening::PoolClear {
-            pool: launch.pool.clone(),
-            why: "a node of it joined".to_owned(),
+            pool: pool.clone(),
+            why: "a node of it is ready".to_owned(),
         });
     }
     settings.misses = 0;
     settings.missed_with = None;
+}
+
+/// How long a boot takes.
+fn learn_boot(round: &Round, launch: &LaunchRecord, settings: &mut PoolRecord) {
     settings.boots_ms.push(round.now.since(launch.asked).0);
     let extra = settings.boots_ms.len().saturating_sub(20);
     settings.boots_ms.drain(..extra);

@@ -115,14 +115,17 @@ fn is_suspended(round: &Round, pool: &PoolId) -> bool {
         })
 }
 
-/// One more launch of the pool that never joined.
+/// One more launch of the pool that never joined, or of which nothing was ready in its time.
 pub(super) fn count_miss(round: &Round, tx: &mut Tx, pool: &PoolId) {
     let (mut record, _) = round.ledger.pool(pool);
     record.misses = record.misses.saturating_add(1);
     if record.misses >= MISSES_TO_PAUSE {
         tx.event(Happening::PoolStopped {
             pool: pool.clone(),
-            why: format!("{} launches in a row never joined", record.misses),
+            why: format!(
+                "{} launches in a row never joined or were never ready",
+                record.misses
+            ),
             next: failures::way_on(round, pool, None),
         });
     }

@@ -114,7 +114,11 @@ fn state_on(node: &FleetNode) -> UnitState {
         .as_ref()
         .is_some_and(|record| record.ready_at.is_some());
     if !once {
-        return UnitState::Coming("has joined, is not ready yet".to_owned());
+        let what = "has joined, is not ready yet";
+        return UnitState::Coming(match &node.lacks {
+            Some(lacks) => format!("{what}: {lacks}"),
+            None => what.to_owned(),
+        });
     }
     if node.unreachable {
         return UnitState::Unavailable(match &node.agent {

@@ -56,7 +56,7 @@ pub struct PoolView {
     pub origin: String,
     /// No longer in the config.
     pub orphaned: bool,
-    /// Launches in a row that never joined.
+    /// Launches in a row that never joined, or of which nothing was ready in its time.
     pub misses: u32,
     /// Launches in flight.
     pub launches: Vec<LaunchRecord>,

@@ -10,7 +10,7 @@ pub fn render_stop(stop: &Stop) -> String {
         Stop::Frozen { by, why } => format!("frozen by {by}{}", because(why)),
         Stop::Paused { by, why } => format!("paused by {by}{}", because(why)),
         Stop::NeverJoined { misses } => {
-            format!("stopped: {misses} launches in a row never joined")
+            format!("stopped: {misses} launches in a row never joined or were never ready")
         }
         Stop::Failed { failure, why } => {
             format!("stopped: {}{}", failure_name(*failure), because(why))
