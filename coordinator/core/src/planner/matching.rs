@@ -314,6 +314,46 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_node_suits_by_its_pool_model_labels_and_taints() {
+        let node: NodeInput = serde_json::from_value(serde_json::json!({
+            "id": "n", "name": "host", "pool": "a", "lifecycle": "ready",
+            "allocatable": {"cpu": 1, "memory": 1, "gpus": 1},
+            "used": {"cpu": 0, "memory": 0, "gpus": 0},
+            "gpu_model": "Tesla K80",
+            "labels": {"disk": "ssd"}, "taints": {"gpu": "only"},
+            "busy": {"state": "idle", "since": 0}, "price": 1,
+        }))
+        .expect("a node");
+        let tolerant = Constraints {
+            tolerations: [("gpu".to_owned(), BTreeSet::new())].into(),
+            ..Constraints::default()
+        };
+        assert!(suits(&node, None, &tolerant));
+        assert!(!suits(&node, None, &Constraints::default()), "its taint");
+        for (model, disk, well) in [
+            ("k80", "ssd", true),
+            ("p100", "ssd", false),
+            ("k80", "hdd", false),
+        ] {
+            let wants = Constraints {
+                gpu_model: model.to_owned(),
+                requirements: vec![Requirement {
+                    key: "disk".to_owned(),
+                    op: crate::model::Operator::In,
+                    any_of: [disk.to_owned()].into(),
+                }],
+                ..tolerant.clone()
+            };
+            assert_eq!(suits(&node, None, &wants), well, "{model} {disk}");
+        }
+        let elsewhere = Constraints {
+            pools: ["b".into()].into(),
+            ..tolerant
+        };
+        assert!(!suits(&node, None, &elsewhere), "of no pool that is known");
+    }
+
+    #[test]
     fn models_compare_without_case_and_separators() {
         for (name, wanted, same) in [
             ("NVIDIA TITAN X (Pascal)", "titan-x", true),
