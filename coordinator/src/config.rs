@@ -28,11 +28,11 @@ pub use control::Control;
 pub use disruption::{DisruptionBudget, Window};
 pub use enrolment::Enrolment;
 pub use notices::{NoticePolicy, OnMaintenance, OnRebalance, OnTerminating};
-pub(crate) use pools::plain;
 pub use pools::{
     AsgPool, Origin, PoolConfig, PoolSource, PoolTerms, PowerCommands, SimPool, StaticPool,
     youngest_reaped,
 };
+pub(crate) use pools::{Effect, plain, with_effect};
 pub use server::Server;
 pub use sim::Sim;
 

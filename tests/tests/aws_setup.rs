@@ -103,13 +103,40 @@ fn names_tags_and_config_follow_from_the_pools() {
     passed(&terraform(scratch.path(), &["test", "-no-color"]));
 }
 
+/// The lines of README's step 3 before `terraform init`, as they stand there, run in the repository with `home` as home.
+fn follow_the_readme(home: &Path) -> PathBuf {
+    let readme = fs::read_to_string(root().join("README.md")).expect("readable");
+    let step = readme.split_once("3. **Groups, queues, permissions.**");
+    let (step, _) = step
+        .expect("step 3")
+        .1
+        .split_once("terraform init &&")
+        .expect("init");
+    let lines: Vec<&str> = step
+        .lines()
+        .filter_map(|line| line.strip_prefix("       "))
+        .collect();
+    let output = Command::new("sh")
+        .args(["-euc", &format!("{}\npwd", lines.join("\n"))])
+        .current_dir(root())
+        .env("HOME", home)
+        .output()
+        .expect("sh runs");
+    passed(&output);
+    PathBuf::from(String::from_utf8(output.stdout).expect("UTF-8").trim_end())
+}
+
 /// The whole root is planned with the two modules that need AWS replaced by their variables alone.
 #[test]
 fn the_two_regions_plan_and_their_config_is_one_that_drover_takes() {
     let scratch = tempfile::tempdir().expect("a directory");
-    copy(&terraform_dir(), scratch.path());
+    let dir = follow_the_readme(scratch.path());
+    assert!(
+        dir.starts_with(scratch.path().canonicalize().expect("there")),
+        "{dir:?}"
+    );
     for module in ["group", "notices", "permissions"] {
-        let dir = scratch.path().join("modules").join(module);
+        let dir = dir.join("../modules").join(module);
         for entry in fs::read_dir(&dir).expect("readable") {
             let path = entry.expect("readable").path();
             let Some("tf") = path.extension().and_then(|e| e.to_str()) else {
@@ -124,7 +151,6 @@ fn the_two_regions_plan_and_their_config_is_one_that_drover_takes() {
             fs::write(&path, hcl::to_string(&kept).expect("HCL")).expect("written");
         }
     }
-    let dir = scratch.path().join("two-regions");
     let main = fs::read_to_string(dir.join("main.tf")).expect("readable");
     let main: hcl::Body = hcl::from_str(&main).expect("HCL");
     let without_providers = main.into_iter().filter_map(|structure| match structure {
@@ -151,14 +177,19 @@ fn the_two_regions_plan_and_their_config_is_one_that_drover_takes() {
         .filter(|block| block.contains("output \"drover_toml\""))
         .collect();
     fs::write(dir.join("outputs.tf"), kept).expect("written");
-    fs::copy(
-        dir.join("terraform.tfvars.example"),
-        dir.join("terraform.tfvars"),
-    )
-    .expect("copied");
+    // Every variable that the example shows is set, those in comments too.
+    let variables = fs::read_to_string(dir.join("terraform.tfvars")).expect("readable");
+    let variables = variables
+        .replace("# trusted =", "trusted =")
+        .replace("# taints =", "taints =");
+    fs::write(dir.join("terraform.tfvars"), variables).expect("written");
 
     passed(&terraform(&dir, &["init", "-backend=false"]));
-    passed(&terraform(&dir, &["apply", "-auto-approve", "-no-color"]));
+    let applied = terraform(&dir, &["apply", "-auto-approve", "-no-color"]);
+    passed(&applied);
+    let told = String::from_utf8_lossy(&applied.stdout);
+    assert!(!told.contains("undeclared variable"), "{told}");
+    assert!(!told.contains("Warning"), "{told}");
     let output = terraform(&dir, &["output", "-raw", "drover_toml"]);
     passed(&output);
     let pools = String::from_utf8(output.stdout).expect("UTF-8");
@@ -176,6 +207,11 @@ fn the_two_regions_plan_and_their_config_is_one_that_drover_takes() {
         .expect("drover runs");
     passed(&checked);
     assert_eq!(text.matches("[[pool]]").count(), 2);
+    let taint = "taints = { \"dedicated\" = \"ml:NoSchedule\" }";
+    assert_eq!(text.matches(taint).count(), 1, "{text}");
+    let permissions = body("two-regions/main.tf");
+    let permissions = block(&permissions, &["module", "permissions"]);
+    assert_eq!(attribute(permissions, "trusted"), "var.trusted");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod asg;
 mod fixed;
 mod pool;
+mod taint;
 mod terms;
 
 use super::Config;
@@ -16,6 +17,7 @@ pub use pool::{
     AsgPool, Origin, PoolConfig, PoolSource, PowerCommands, SimPool, StaticPool, youngest_reaped,
 };
 use std::collections::BTreeMap;
+pub(crate) use taint::{Effect, with_effect};
 pub use terms::PoolTerms;
 pub(super) use terms::terms;
 

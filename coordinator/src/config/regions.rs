@@ -98,7 +98,7 @@ pub(super) fn advice(text: &str) -> String {
     let zone = Some(without).filter(|zone| well_formed(zone));
     match zone.or_else(|| nearest(&text.to_lowercase(), KNOWN)) {
         Some(meant) => format!("write \"{meant}\""),
-        None => "write a region's name: `aws ec2 describe-regions --all-regions --query Regions[].RegionName` lists them"
+        None => "write a region's name: `aws ec2 describe-regions --all-regions --query 'Regions[].RegionName'` lists them"
             .to_owned(),
     }
 }

@@ -91,6 +91,7 @@ fn every_commented_key_of_the_example_is_read() {
     assert_eq!(config.aws.discover[0].regions.len(), 2);
     assert_eq!(config.aws.queues.len(), 1);
     assert_eq!(pool.notices.launch_hooks, ["drover-ready"]);
+    assert_eq!(pool.taints["dedicated"], "ml");
     assert_eq!(
         pool.notices.terminating_deadline,
         Some(Millis::minutes(120))
@@ -153,6 +154,14 @@ fn what_is_refused_and_how_to_mend_it() {
         (pool("mode = \"on\"\n"), 8, "pool[0].mode", "\"observe\""),
         (pool("prices = { x = -1.0 }\n"), 8, "pool[0].prices.x", "no amount"),
         (pool("labels = { x = 1 }\n"), 8, "pool[0].labels.x", "is a"),
+        (
+            pool("taints = { x = \"ml:NoSchedul\" }\n"),
+            8,
+            "pool[0].taints.x",
+            "\"NoSchedul\" is no effect of a taint; write { key = \"VALUE:NoSchedule\" }",
+        ),
+        (pool("taints = { x = 1 }\n"), 8, "pool[0].taints.x", "is a"),
+        (find("taints = { x = \"a:b\" }\n"), 3, "aws.discover[0].taints.x", "no effect"),
         (pool("").replace("\"a\"", "\"\""), 2, "pool[0].name", "is empty"),
         (pool("").replace("\"a\"", "\"a b/c\""), 2, "pool[0].name", "no plain name"),
         (pool("").replace("kind = \"asg\"\n", ""), 1, "pool[0].kind", "required"),
@@ -224,6 +233,19 @@ fn what_is_refused_and_how_to_mend_it() {
             "{text}\n{problems:#?}"
         );
     }
+}
+
+#[test]
+fn sc_91_a_taint_of_the_config_means_what_the_same_tag_means() {
+    let text = pool(
+        "taints = { dedicated = \"ml:NoSchedule\", gpu = \":NoExecute\", soft = \"x:PreferNoSchedule\", bare = \"ml\" }\n",
+    );
+    let taints = &parse(&text).expect("right").pools[0].taints;
+    let found: Vec<_> = taints
+        .iter()
+        .map(|(k, v)| (k.as_str(), v.as_str()))
+        .collect();
+    assert_eq!(found, [("bare", "ml"), ("dedicated", "ml"), ("gpu", "")]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-# Groups in two regions, as the README's section "Run it on AWS" uses them. Copy this directory, set the variables, and
-# add a provider and a `module` block for each further region: Terraform cannot loop over providers.
+# Groups in two regions, as the README's section "Run it on AWS" uses them. Copy this directory with `modules` beside it, set
+# the variables, and add a provider and a `module` block for each further region: Terraform cannot loop over providers.
 
 terraform {
   required_version = ">= 1.11"
@@ -56,6 +56,7 @@ module "notices_us_east_1" {
 module "permissions" {
   source     = "../modules/permissions"
   mode       = var.mode
+  trusted    = var.trusted
   queue_arns = [module.notices_us_west_2.queue_arn, module.notices_us_east_1.queue_arn]
 }
 

@@ -8,6 +8,11 @@ output "instance_profile" {
   value       = module.permissions.instance_profile
 }
 
+output "role_arn" {
+  description = "The coordinator's role, for a host outside EC2 that assumes it (`trusted`)."
+  value       = module.permissions.role_arn
+}
+
 output "queues_toml" {
   description = "The [[aws.queue]] tables for drover.toml."
   value = join("\n\n", [

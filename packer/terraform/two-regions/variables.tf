@@ -13,6 +13,12 @@ variable "ca_sha256" {
   type        = string
 }
 
+variable "trusted" {
+  description = "ARNs that may assume the coordinator's role, for a coordinator outside EC2; empty: EC2 instances alone."
+  type        = list(string)
+  default     = []
+}
+
 variable "mode" {
   description = "Permissions of the coordinator's role: observe, grow or full."
   type        = string

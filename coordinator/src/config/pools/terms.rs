@@ -2,7 +2,7 @@
 //!
 //! Called for `[[pool]]` and for `[[aws.discover]]`, so that both know the same keys.
 
-use super::{Origin, PoolConfig, PoolSource};
+use super::{Origin, PoolConfig, PoolSource, taint};
 use crate::config::disruption::{self, DisruptionBudget};
 use crate::config::notices::{self, NoticePolicy};
 use crate::config::values::Amounts as _;
@@ -110,7 +110,7 @@ pub(in crate::config) fn terms(section: &Section<'_>, min: u32, max: Option<u32>
     let grace = span("grace", Duration::ZERO, Millis::seconds(30), "30s");
     let notices = notices::read(&section.section("notices"));
     let labels = section.map("labels", texts, any_text);
-    let taints = section.map("taints", texts, any_text);
+    let taints = section.map("taints", taint::FIX, taint::read);
     let prices = section.map("prices", "write { \"p2.16xlarge\" = 14.4 }", values::usd);
     PoolTerms {
         mode: mode.map_or(Mode::Observe, |at| at.value),
@@ -126,7 +126,10 @@ pub(in crate::config) fn terms(section: &Section<'_>, min: u32, max: Option<u32>
         grace,
         notices,
         labels,
-        taints,
+        taints: taints
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect(),
         prices: prices
             .into_iter()
             .map(|(kind, price)| (kind, MicroUsd(price)))

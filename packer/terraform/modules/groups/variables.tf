@@ -17,7 +17,7 @@ variable "pools" {
     security_group_ids = optional(list(string), [])
     # Size of the root volume, GiB.
     root_gib = optional(number, 200)
-    # Labels and taints of its nodes, matched by what work asks for.
+    # Labels and taints of its nodes, matched by what work asks for. A taint is VALUE:EFFECT: { dedicated = "ml:NoSchedule" }.
     labels = optional(map(string), {})
     taints = optional(map(string), {})
     # From asked to joined, at most; metal boots slowly.
@@ -43,6 +43,14 @@ variable "pools" {
   validation {
     condition     = alltrue([for _, pool in var.pools : can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]$", pool.region))])
     error_message = "region is a region's name such as us-west-2, no zone."
+  }
+  validation {
+    condition = alltrue(flatten([
+      for _, pool in var.pools : [
+        for _, taint in pool.taints : can(regex("^[^:]*:(NoSchedule|NoExecute|PreferNoSchedule)$", taint))
+      ]
+    ]))
+    error_message = "A taint is VALUE:EFFECT, for instance dedicated = \"ml:NoSchedule\"; effects are NoSchedule and NoExecute."
   }
   validation {
     condition     = alltrue([for _, pool in var.pools : can(regex("^[0-9]+(s|m|h)$", pool.provision_deadline))])

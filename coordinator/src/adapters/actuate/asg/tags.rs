@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::{Effect, with_effect};
 use drover_core::model::{Bytes, MilliCpu, Resources};
 
 const LABELS: [&str; 2] = [
@@ -19,9 +20,6 @@ const TAINTS: [&str; 2] = [
 const RESOURCES: &str = "k8s.io/cluster-autoscaler/node-template/resources/";
 /// As Kubernetes calls the GPUs that Drover counts by itself.
 const GPUS: &str = "nvidia.com/gpu";
-/// Effects that keep work away. The third one of Kubernetes, PreferNoSchedule, does not.
-const KEEPS_AWAY: [&str; 2] = ["NoSchedule", "NoExecute"];
-const WISH: &str = "PreferNoSchedule";
 
 /// What the tags say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,12 +45,12 @@ pub(super) fn marks(tags: &BTreeMap<String, String>) -> Marks {
     }
     for prefix in TAINTS {
         for (key, value) in below(tags, prefix) {
-            match value.rsplit_once(':') {
-                Some((value, effect)) if KEEPS_AWAY.contains(&effect) => {
+            match with_effect(value) {
+                Some((value, Effect::KeepsAway)) => {
                     marks.taints.insert(key.to_owned(), value.to_owned());
                 }
-                Some((_, WISH)) => {}
-                _ => marks.doubts.push(format!(
+                Some((_, Effect::Wish)) => {}
+                None => marks.doubts.push(format!(
                     "the tag {prefix}{key}={value} is no taint: write VALUE:NoSchedule or VALUE:NoExecute"
                 )),
             }

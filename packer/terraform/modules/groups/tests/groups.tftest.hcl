@@ -48,6 +48,27 @@ run "names_tags_and_config_follow_from_the_pools" {
     condition     = strcontains(output.drover_toml, "group = \"drover-g5-use1\"\nmode = \"observe\"\nmax = 100\n")
     error_message = "Drover's config names the group, in observe"
   }
+  assert {
+    condition     = strcontains(output.drover_toml, "taints = { \"team\" = \"vision:NoSchedule\" }")
+    error_message = "Drover's config has a taint as the tag has it"
+  }
+}
+
+run "a_taint_without_its_effect_is_refused" {
+  command = plan
+  variables {
+    pools = {
+      bare = {
+        region         = "us-east-1"
+        instance_types = ["g5.xlarge"]
+        subnet_ids     = ["subnet-1a"]
+        image_id       = "ami-1"
+        max            = 1
+        taints         = { team = "vision" }
+      }
+    }
+  }
+  expect_failures = [var.pools]
 }
 
 run "a_mixed_market_is_refused" {
