@@ -6,9 +6,9 @@ use super::cycle::{Control, CycleError, Round};
 use super::events::Happening;
 use super::tx::Tx;
 use super::upkeep::give_up_unfilled;
-use crate::ports::actuate::{ProviderFailure, Recipe};
+use crate::ports::actuate::{PoolReading, ProviderFailure, Recipe};
 use crate::records::{MemoryRecord, PoolRecord};
-use drover_core::model::{FailureKind, LaunchId, Millis, OfferingId, PoolId};
+use drover_core::model::{FailureKind, LaunchId, Millis, OfferingId, PoolId, Stop};
 use drover_core::rules::capacity::{Act, Event, Known, step};
 use drover_core::rules::launch::MISSES_TO_PAUSE;
 
@@ -151,6 +151,9 @@ pub(super) fn recipe(round: &Round, pool: &PoolId) -> Option<Recipe> {
 pub(super) fn way_on(round: &Round, pool: &PoolId, failure: Option<FailureKind>) -> String {
     let known = recipe(round, pool).is_some();
     match failure.map(|kind| (kind, tried_again(kind))) {
+        Some((FailureKind::Suspended, _)) => format!(
+            "it grows again by itself once a reading shows Launch resumed, or after `drover pools resume {pool}`"
+        ),
         Some((_, Some(pause))) => format!(
             "it is tried again after {} min, or at once after `drover pools resume {pool}`",
             pause.0 / 60_000
@@ -220,6 +223,28 @@ fn other_recipe(record: &mut PoolRecord, now: &Recipe, back: bool) -> Option<Str
         why = Some(text);
     }
     why
+}
+
+/// Takes back a stop by a suspended Launch once a later reading shows none: whoever suspended it has resumed it.
+fn launches_again(record: &mut PoolRecord, reading: &PoolReading) -> Option<String> {
+    let suspended = |stop: &Stop| {
+        matches!(
+            stop,
+            Stop::Failed {
+                failure: FailureKind::Suspended,
+                ..
+            }
+        )
+    };
+    match record.failed {
+        Some((FailureKind::Suspended, _, since))
+            if reading.read_at > since && !reading.stops.iter().any(suspended) =>
+        {
+            (record.failed, record.failed_with) = (None, None);
+            Some("Launch is not suspended any more".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// After how long a pool that was stopped by such a failure is tried again by itself.
@@ -306,8 +331,10 @@ impl Control {
         for pool in read {
             let back = self.pools.watch(&pool).is_some_and(|watch| watch.back);
             let (mut settings, _) = round.ledger.pool(&pool);
-            let recipe = round.readings.get(&pool).map(|reading| &reading.recipe);
-            let why = recipe.and_then(|recipe| other_recipe(&mut settings, recipe, back));
+            let why = round.readings.get(&pool).and_then(|reading| {
+                let launches = launches_again(&mut settings, reading);
+                launches.or_else(|| other_recipe(&mut settings, &reading.recipe, back))
+            });
             if let Some(why) = why {
                 let mut tx = Tx::new();
                 tx.put_pool(&round.ledger, &pool, settings);

@@ -67,6 +67,7 @@ pub(crate) fn pool(name: &str, site: &str, max: u32, rank: u32) -> PoolInput {
         min: 0,
         floor: 0,
         max,
+        config_max: None,
         spare: 0,
         idle_after: Millis::minutes(10),
         anticipate: None,

@@ -225,6 +225,10 @@ pub struct PoolInput {
     pub floor: u32,
     /// Most nodes, coming ones included.
     pub max: u32,
+    /// The maximum that the config or a person set, where the provider's own (a group's) is below it and so is `max`: what is
+    /// beyond `max` waits for somebody to raise that one. Absent: `max` is theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_max: Option<u32>,
     /// Idle nodes to keep as a standing target.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub spare: u32,
@@ -269,5 +273,11 @@ impl PoolInput {
     #[must_use]
     pub fn least(&self) -> u32 {
         self.min.max(self.floor)
+    }
+
+    /// Most nodes once the provider's own maximum is raised to what the config allows.
+    #[must_use]
+    pub fn most(&self) -> u32 {
+        self.config_max.map_or(self.max, |most| most.max(self.max))
     }
 }

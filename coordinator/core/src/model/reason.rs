@@ -128,6 +128,9 @@ pub enum Reason {
         pool: PoolId,
         /// How many.
         max: u32,
+        /// What the config allows, where the maximum is the provider's own and lower.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config: Option<u32>,
     },
     /// Fleet budget reached.
     OverBudget {

@@ -17,6 +17,8 @@ pub(super) struct Could {
     domains: BTreeMap<Domain, u32>,
     /// The one with most units, of equal ones the first, if any has some.
     best: Option<(Domain, u32)>,
+    /// Most units in one domain once each provider's own maximum is raised to the config's, where one is lower.
+    lifted: Option<u32>,
     /// Pools that may serve it and whose templates nobody could read: more may be possible.
     pub unread: Vec<usize>,
     /// Some template would take a unit, whatever the limits.
@@ -45,7 +47,9 @@ impl Could {
 
     /// Nobody could ever serve so many, and nothing that is not known could change that.
     pub fn never(&self, units: u32) -> bool {
-        !self.anywhere(units) && self.unread.is_empty()
+        !self.anywhere(units)
+            && self.lifted.is_none_or(|most| most < units)
+            && self.unread.is_empty()
     }
 }
 
@@ -62,6 +66,16 @@ struct Sum {
 
 /// What a class could ever have.
 pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
+    let mut could = could_within(work, class, |pool| pool.max);
+    if work.input.pools.iter().any(|pool| pool.most() > pool.max) {
+        let lifted = could_within(work, class, PoolInput::most);
+        could.lifted = lifted.best().map(|(_, most)| most);
+    }
+    could
+}
+
+/// The same with so many nodes in each pool.
+fn could_within(work: &Work<'_>, class: usize, most: impl Fn(&PoolInput) -> u32) -> Could {
     let unit = &work.input.classes[class];
     let locality = unit.gang.as_ref().map_or(Locality::Any, |g| g.locality);
     // By pool first: its number is compared faster than names are.
@@ -89,12 +103,12 @@ pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
             u32::MAX
         };
         fits |= each > 0;
-        if pool.max == 0 || each == 0 {
+        if most(pool) == 0 || each == 0 {
             continue;
         }
         if let Some(d) = spot(work, place, locality) {
             let slot = sums.entry((Some(offer.pool), d)).or_default();
-            slot.grown = slot.grown.max(each.saturating_mul(pool.max));
+            slot.grown = slot.grown.max(each.saturating_mul(most(pool)));
             slot.each = slot.each.max(each);
         }
     }
@@ -104,10 +118,11 @@ pub(super) fn could_ever(work: &Work<'_>, class: usize) -> Could {
     Could {
         best: best.filter(|(_, most)| *most > 0),
         domains,
+        lifted: None,
         unread: (0..work.input.pools.len())
             .filter(|p| {
                 let pool = &work.input.pools[*p];
-                unread(pool) && pool.max > 0 && may_serve(unit, pool)
+                unread(pool) && pool.most() > 0 && may_serve(unit, pool)
             })
             .collect(),
         fits,

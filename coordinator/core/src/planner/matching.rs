@@ -256,7 +256,8 @@ impl<'a> Place<'a> {
         at.ok().map(|at| self.labels[at].1)
     }
 
-    fn all_hold(&self, rules: &[Requirement]) -> bool {
+    /// All rules hold.
+    pub fn all_hold(&self, rules: &[Requirement]) -> bool {
         rules.iter().all(|r| r.holds(self.label(&r.key)))
     }
 

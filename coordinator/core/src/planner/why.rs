@@ -2,6 +2,7 @@
 //! nothing, renders nothing.
 
 mod alike;
+mod never;
 mod offers;
 mod places;
 
@@ -9,10 +10,9 @@ pub(super) use offers::limit_reason;
 pub(super) use places::Places;
 
 use super::away::Missing;
-use super::could::Could;
 use super::state::Work;
 use super::supply::stale;
-use super::{coming, gangs, matching};
+use super::{coming, gangs};
 use crate::model::{ClassOutcome, PoolInput, Reason, Stop};
 
 /// Reasons listed for one class or pool at most.
@@ -42,7 +42,7 @@ pub(super) fn class<'a>(
         let least = unit.gang.as_ref().map_or(1, |g| g.min.max(1));
         outcome.impossible = could.never(least);
         if outcome.impossible {
-            reasons.splice(0..0, never(work, class, could, least));
+            reasons.splice(0..0, never::never(work, places, class, could, least));
         } else if !could.anywhere(least) {
             let unread = could.unread.iter().map(|p| &work.input.pools[*p]);
             for pool in unread {
@@ -78,26 +78,6 @@ pub(super) fn class<'a>(
     outcome.reasons = reasons;
 }
 
-/// Why nobody could ever serve it; nothing here when only a limit is in the way, which is said with its pool.
-fn never(work: &Work<'_>, class: usize, could: &Could, least: u32) -> Option<Reason> {
-    let unit = &work.input.classes[class];
-    if work.input.pools.is_empty() {
-        return Some(Reason::NoPools);
-    }
-    match (could.best(), &unit.gang) {
-        (Some((domain, most)), Some(_)) => Some(Reason::GangNever {
-            min: least,
-            could: most,
-            place: gangs::name(work, domain),
-        }),
-        _ if could.fits => None,
-        _ => Some(Reason::NoPoolOffers {
-            unit: unit.unit.clone(),
-            wants: wants(work, class),
-        }),
-    }
-}
-
 /// A pool whose template is not known.
 fn unread_reason(pool: &PoolInput) -> Reason {
     let why = match stale(pool) {
@@ -116,22 +96,4 @@ pub(super) fn push(reasons: &mut Vec<Reason>, reason: Option<Reason>) {
     {
         reasons.push(reason);
     }
-}
-
-/// What a class asks besides its amounts.
-fn wants(work: &Work<'_>, class: usize) -> String {
-    let c = &work.input.classes[class].constraints;
-    let mut all = Vec::new();
-    if !c.gpu_model.is_empty() {
-        all.push(format!("a GPU like \"{}\"", c.gpu_model));
-    }
-    if !c.pools.is_empty() {
-        let names: Vec<&str> = c.pools.iter().map(crate::model::PoolId::as_str).collect();
-        all.push(format!("pool {}", names.join(" or ")));
-    }
-    all.extend(c.requirements.iter().map(matching::words));
-    if !c.any_of.is_empty() {
-        all.push(matching::words_of_any(&c.any_of));
-    }
-    all.join(", ")
 }

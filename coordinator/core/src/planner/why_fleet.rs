@@ -57,10 +57,11 @@ pub(super) fn pools(work: &Work<'_>, done: &Done) -> Vec<PoolOutcome> {
             });
         }
         reasons.extend(work.headroom_short.get(&p).into_iter().flatten().cloned());
-        if pool.max > 0 && work.ledger.pool.get(p) == Some(&0) {
+        if pool.most() > 0 && work.ledger.pool.get(p) == Some(&0) {
             reasons.push(Reason::AtMaximum {
                 pool: pool.id.clone(),
                 max: pool.max,
+                config: pool.config_max,
             });
         }
         reasons.extend(limits.remove(&p).into_iter().flatten());

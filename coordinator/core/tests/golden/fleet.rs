@@ -46,6 +46,7 @@ pub fn pool(
         min: 0,
         floor: 0,
         max: 20,
+        config_max: None,
         spare: 0,
         idle_after: Millis::minutes(10),
         anticipate: None,

@@ -210,6 +210,7 @@ impl World {
                 "like" => {}
                 "min" => pool.min = num(value)?,
                 "max" => pool.max = num(value)?,
+                "config_max" => pool.config_max = Some(num(value)?),
                 "spare" => pool.spare = num(value)?,
                 "unmanaged" => pool.unmanaged = num(value)?,
                 "removable" => pool.removable = *value == "yes",
@@ -238,6 +239,10 @@ impl World {
                         text if text.starts_with("stale:") => vec![Stop::Stale {
                             may_grow: false,
                             why: spaced(&text["stale:".len()..]),
+                        }],
+                        text if text.starts_with("old:") => vec![Stop::Stale {
+                            may_grow: true,
+                            why: spaced(&text["old:".len()..]),
                         }],
                         text => vec![Stop::NoRemoval { why: spaced(text) }],
                     }

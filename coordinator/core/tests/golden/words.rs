@@ -134,8 +134,17 @@ fn of_demand() -> Vec<(Reason, &'static str)> {
             Reason::AtMaximum {
                 pool: "p4".into(),
                 max: 20,
+                config: None,
             },
             "p4 is at its maximum of 20",
+        ),
+        (
+            Reason::AtMaximum {
+                pool: "p4".into(),
+                max: 0,
+                config: Some(10),
+            },
+            "p4 is at the maximum of 0 of its group, below the 10 of its config: raise the group's",
         ),
         (
             Reason::OverBudget {
@@ -555,6 +564,7 @@ fn of_pools() -> Vec<(Reason, &'static str)> {
                 why: Box::new(Reason::AtMaximum {
                     pool: "g5".into(),
                     max: 4,
+                    config: None,
                 }),
             },
             "headroom quick starts is 2 units short: g5 is at its maximum of 4",

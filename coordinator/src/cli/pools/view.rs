@@ -19,6 +19,7 @@ pub struct PoolView {
     pub mode: String,
     pub min: u32,
     pub max: u32,
+    pub config_max: Option<u32>,
     pub spare: u32,
     pub nodes: u32,
     pub ready: u32,
@@ -93,6 +94,7 @@ impl From<v1::Pool> for PoolView {
             mode: p.mode,
             min: p.min,
             max: p.max,
+            config_max: p.config_max,
             spare: p.spare,
             nodes: p.nodes,
             ready: p.ready,
@@ -238,7 +240,10 @@ impl Tabled for PoolView {
             Column::new("MISSED", |p, _| p.missed.into()),
             Column::new("DRAINING", |p, _| p.draining.into()),
             Column::new("MIN", |p, _| p.min.into()),
-            Column::new("MAX", |p, _| p.max.into()),
+            Column::new("MAX", |p, _| match p.config_max {
+                Some(_) => format!("{} (group)", p.max).into(),
+                None => p.max.into(),
+            }),
             Column::wide("SPARE", |p, _| p.spare.into()),
             Column::wide("SITE", |p, _| (&p.site).into()),
             Column::wide("ORIGIN", |p, _| (&p.origin).into()),
@@ -261,8 +266,13 @@ impl Sheet for PoolView {
         page.line(
             "Limits",
             Some(format!(
-                "min {}, max {}, spare {}",
-                self.min, self.max, self.spare
+                "min {}, max {}{}, spare {}",
+                self.min,
+                self.max,
+                self.config_max.map_or_else(String::new, |most| format!(
+                    " (the group's own, below the {most} of its config)"
+                )),
+                self.spare
             )),
         );
         page.line(

@@ -41,6 +41,7 @@ impl Control {
                 .and_then(|reading| reading.provider_min)
                 .map_or(0, |least| least.saturating_sub(unmanaged(round, pool))),
             max: provider.map_or(max, |most| max.min(most)),
+            config_max: provider.filter(|most| *most < max).map(|_| max),
             spare: settings.spare.unwrap_or(pool.spare),
             idle_after: pool.idle_after,
             anticipate: pool.anticipate.then(Anticipate::default),

@@ -39,6 +39,13 @@ impl Control {
                 let found = offered.and_then(|offered| told_unlike(&settings, offered));
                 found.map_or_else(|| text.clone(), |found| format!("{text} ({found})"))
             }
+            Reason::PoolDiffers { what, .. } => match tainted(what) {
+                Some(taint) => format!(
+                    "{}; `--toleration {taint}` lets it in",
+                    render(reason, round.now)
+                ),
+                None => render(reason, round.now),
+            },
             Reason::UnknownType { pool, .. } => {
                 let text = render(reason, round.now);
                 let fix = self.config.pool(pool).map(known_type);
@@ -87,7 +94,7 @@ impl Control {
 }
 
 /// Nodes that would be asked of a pool in `observe` for this demand, and for others beside it.
-fn would_ask(planned: &Planned, source: &Source, pool: &PoolId) -> u32 {
+pub(super) fn would_ask(planned: &Planned, source: &Source, pool: &PoolId) -> u32 {
     let launches = planned.plan.would.iter().filter_map(|action| match action {
         Action::Launch {
             pool: of,
@@ -98,6 +105,12 @@ fn would_ask(planned: &Planned, source: &Source, pool: &PoolId) -> u32 {
         _ => None,
     });
     launches.fold(0, u32::saturating_add)
+}
+
+/// The taint that keeps units away, as an option of `drover requests create` takes it.
+fn tainted(what: &str) -> Option<&str> {
+    what.strip_prefix("taint ")?
+        .strip_suffix(" is not tolerated")
 }
 
 /// What the provider itself says is over when the provider says so.

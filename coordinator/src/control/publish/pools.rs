@@ -62,6 +62,10 @@ impl Control {
             let found = mine.iter().filter(|node| which(node)).count();
             u32::try_from(found).unwrap_or(u32::MAX)
         };
+        let allowed = settings.max.unwrap_or(pool.max);
+        let most = reading
+            .and_then(|reading| reading.provider_max)
+            .map_or(allowed, |own| own.min(allowed));
         let launches: Vec<_> = round
             .ledger
             .launches
@@ -119,7 +123,8 @@ impl Control {
             site: Some(pool.site.clone()),
             mode: self.mode(round, &pool.name),
             min: settings.min.unwrap_or(pool.min),
-            max: settings.max.unwrap_or(pool.max),
+            max: most,
+            config_max: Some(allowed).filter(|allowed| *allowed > most),
             spare: settings.spare.unwrap_or(pool.spare),
             nodes: count(&|node| node.joined() && node.lifecycle != Lifecycle::Off),
             ready: count(&FleetNode::is_available),

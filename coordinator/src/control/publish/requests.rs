@@ -3,6 +3,7 @@
 //! Called by `publish`. **Invariant:** only what can still come is called coming; a node that was ready and is not now is
 //! named, with why.
 
+use super::advice::would_ask;
 use crate::control::cycle::{Control, Round};
 use crate::control::events::time;
 use crate::control::fleet::FleetNode;
@@ -162,13 +163,16 @@ fn held_up(assignments: &[AssignmentView]) -> impl Iterator<Item = String> + '_ 
     })
 }
 
-/// The cause that a person should know first: the first reason is all that a table shows. What it needs, and pools that
-/// differ or are too small for it, explain nothing alone while something else stands in the way.
-fn cause_first(reasons: &[Reason]) -> Vec<Reason> {
+/// The cause that a person should know first: the first reason is all that a table shows. Best is what would be asked once
+/// somebody lets a pool. What it needs, and pools that differ or are too small for it, explain nothing alone while something
+/// else stands in the way; nor does a pool of which nobody knows whether it could serve.
+fn cause_first(reasons: &[Reason], would_ask: impl Fn(&PoolId) -> bool) -> Vec<Reason> {
     let aside = |reason: &Reason| match reason {
-        Reason::Needs { .. } | Reason::More { .. } => 2,
-        Reason::PoolDiffers { .. } | Reason::PoolTooSmall { .. } => 1,
-        _ => 0,
+        Reason::PoolMode { pool, .. } if would_ask(pool) => 0,
+        Reason::UnknownType { .. } => 2,
+        Reason::PoolDiffers { .. } | Reason::PoolTooSmall { .. } => 3,
+        Reason::Needs { .. } | Reason::More { .. } => 4,
+        _ => 1,
     };
     let first = reasons.iter().enumerate().min_by_key(|(_, r)| aside(r));
     let mut all = reasons.to_vec();
@@ -219,7 +223,8 @@ pub(super) fn request_view(
     let mut reasons: Vec<String> = held_up(&assignments).collect();
     if missing > 0 {
         // Else nothing is left to plan for it: what it waits for is told below.
-        let why = outcome.map(|outcome| cause_first(&outcome.reasons));
+        let asks = |pool: &PoolId| would_ask(planned, &source, pool) > 0;
+        let why = outcome.map(|outcome| cause_first(&outcome.reasons, asks));
         reasons.extend(
             why.map(|why| control.advised(round, planned, &source, &why))
                 .unwrap_or_default(),
@@ -265,7 +270,7 @@ pub(super) fn request_view(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drover_core::model::{Locality, Resources};
+    use drover_core::model::{Locality, Mode, Resources};
 
     #[test]
     fn the_short_reason_is_the_cause_and_not_what_is_needed() {
@@ -283,10 +288,27 @@ mod tests {
             pool: "a".into(),
             why: "no credentials".to_owned(),
         };
+        let first = |all: &[Reason]| cause_first(all, |pool| pool.as_str() == "c");
         let all = [needs.clone(), differs.clone(), unread.clone()];
-        assert_eq!(cause_first(&all), [unread, needs.clone(), differs.clone()]);
-        assert_eq!(cause_first(&all[..2]), [differs, needs.clone()]);
-        assert_eq!(cause_first(&all[..1]), [needs]);
-        assert!(cause_first(&[]).is_empty());
+        assert_eq!(
+            first(&all),
+            [unread.clone(), needs.clone(), differs.clone()]
+        );
+        assert_eq!(first(&all[..2]), [differs, needs.clone()]);
+        assert_eq!(first(&all[..1]), std::slice::from_ref(&needs));
+        assert!(first(&[]).is_empty());
+        // What would be asked is better to know than what is broken elsewhere.
+        let unknown = Reason::UnknownType {
+            pool: "d".into(),
+            instance_type: "zz9.huge".to_owned(),
+        };
+        let mode = |pool: &str| Reason::PoolMode {
+            pool: pool.into(),
+            mode: Mode::Observe,
+        };
+        let all = [needs, unknown, unread.clone(), mode("b"), mode("c")];
+        assert_eq!(first(&all)[0], mode("c"));
+        assert_eq!(first(&all[..4])[0], unread);
+        assert_eq!(first(&[all[1].clone(), mode("b")])[0], mode("b"));
     }
 }

@@ -97,6 +97,7 @@ fn stray_view(round: &Round, name: &PoolId, orphaned: bool) -> PoolView {
         mode: Mode::Observe,
         min: 0,
         max: 0,
+        config_max: None,
         spare: 0,
         nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
         ready: 0,

@@ -18,6 +18,8 @@ pub struct PoolView {
     pub min: u32,
     /// Limits in force.
     pub max: u32,
+    /// What the config or a person allows, where the provider's own maximum is below it, and so is `max`.
+    pub config_max: Option<u32>,
     /// Limits in force.
     pub spare: u32,
     /// Joined nodes.

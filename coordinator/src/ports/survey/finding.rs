@@ -277,6 +277,13 @@ pub enum Finding {
         /// Members.
         running: u32,
     },
+    /// Its maximum is below what its pool may have.
+    MaxBelowConfig {
+        /// Maximum.
+        max: u32,
+        /// The pool's.
+        config: u32,
+    },
     /// An instance that nobody lets go on is ended.
     LaunchHookAbandons(Hook),
     /// A terminating hook is over before a node can be emptied.

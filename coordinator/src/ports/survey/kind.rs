@@ -90,6 +90,8 @@ kinds! {
     NotOffered = "not_offered",
     /// More runs than its maximum.
     MaxBelowRunning = "max_below_running",
+    /// Its maximum is below its pool's.
+    MaxBelowConfig = "max_below_config",
     /// An instance that nobody lets go on is ended.
     LaunchHook = "launch_hook",
     /// A terminating hook is over before a node can be emptied.
@@ -142,6 +144,7 @@ impl Finding {
             Self::OthersGroup { .. } => Kind::OthersGroup,
             Self::NotOffered => Kind::NotOffered,
             Self::MaxBelowRunning { .. } => Kind::MaxBelowRunning,
+            Self::MaxBelowConfig { .. } => Kind::MaxBelowConfig,
             Self::LaunchHookAbandons(_) => Kind::LaunchHook,
             Self::TerminateHookShort { .. } => Kind::TerminateHook,
             Self::Permissions { .. } => Kind::Permissions,

@@ -150,6 +150,7 @@ impl Finding {
             | Self::RefreshAtWork { .. }
             | Self::MaxLifetime { .. }
             | Self::MaxBelowRunning { .. }
+            | Self::MaxBelowConfig { .. }
             | Self::LaunchHookAbandons(_)
             | Self::TerminateHookShort { .. }
             | Self::WarmPoolRefills => self.own_ways(line),
@@ -169,7 +170,7 @@ impl Finding {
         match self {
             Self::Region { why } => {
                 let words = format!("the region {} cannot be used: {why}", of.region);
-                let list = "aws ec2 describe-regions --all-regions --query Regions[].RegionName";
+                let list = "aws ec2 describe-regions --all-regions --query 'Regions[].RegionName'";
                 (Must, words, vec![list.to_owned(), WHO.to_owned()])
             }
             Self::Unasked {
@@ -195,7 +196,7 @@ impl Finding {
             Self::GroupMissing => {
                 let words = format!("there is no group {} in {}", of.group, of.region);
                 let command = format!(
-                    "aws autoscaling describe-auto-scaling-groups --region {} --query AutoScalingGroups[].AutoScalingGroupName",
+                    "aws autoscaling describe-auto-scaling-groups --region {} --query 'AutoScalingGroups[].AutoScalingGroupName'",
                     quoted(&of.region)
                 );
                 (Must, words, vec![command])

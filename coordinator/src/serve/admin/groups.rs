@@ -52,7 +52,7 @@ impl Admin {
         let heard = view.nodes.iter().filter(|node| node.joined.is_some());
         let ask = SurveyAsk {
             mode: shown.map_or(Mode::Observe, |pool| pool.mode),
-            max: shown.map(|pool| pool.max),
+            max: shown.map(|pool| pool.config_max.unwrap_or(pool.max)),
             drain: pool.map_or(DRAIN, |pool| pool.grace.max(DRAIN)),
             agents: Some(heard.filter_map(|node| node.instance.clone()).collect()),
         };

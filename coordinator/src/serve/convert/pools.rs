@@ -20,6 +20,7 @@ pub fn pool(view: &PoolView) -> v1::Pool {
         mode: mode_word(view.mode).to_owned(),
         min: view.min,
         max: view.max,
+        config_max: view.config_max,
         spare: view.spare,
         nodes: view.nodes,
         ready: view.ready,

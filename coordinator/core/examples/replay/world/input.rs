@@ -66,6 +66,7 @@ pub(super) fn input(types: &[Type], setup: &Setup) -> PlanInput {
         min: 0,
         floor: 0,
         max: 100_000,
+        config_max: None,
         spare: 0,
         idle_after: setup.idle_after,
         anticipate: setup.anticipate.clone(),

@@ -70,7 +70,20 @@ pub fn render(reason: &Reason, now: UnixMs) -> String {
         Reason::ModeForbids { mode } => mode_text(*mode).to_owned(),
         Reason::Stopped { stop } => render_stop(stop),
         Reason::NotRemovable => "stays: its pool has no way to remove nodes".to_owned(),
-        Reason::AtMaximum { pool, max } => format!("{pool} is at its maximum of {max}"),
+        Reason::AtMaximum {
+            pool,
+            max,
+            config: None,
+        } => format!("{pool} is at its maximum of {max}"),
+        Reason::AtMaximum {
+            pool,
+            max,
+            config: Some(most),
+        } => {
+            format!(
+                "{pool} is at the maximum of {max} of its group, below the {most} of its config: raise the group's"
+            )
+        }
         Reason::OverBudget { what } => format!("the fleet's limit of {what} is reached"),
         Reason::OutOfCapacity {
             offering,

@@ -183,6 +183,7 @@ fn pool(pool: &mut PoolInput, see: See<'_>) {
         min: _,
         floor: _,
         max: _,
+        config_max: _,
         spare: _,
         idle_after: _,
         anticipate: _,

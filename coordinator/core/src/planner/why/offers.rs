@@ -4,9 +4,9 @@ use super::super::away::Missing;
 use super::super::offers::Offer;
 use super::super::report::to_u32;
 use super::super::state::Work;
-use super::super::supply::unread;
+use super::super::supply::{stale, unread};
 use super::{LISTED, Places, push, unread_reason};
-use crate::model::{PoolId, Reason, Resources};
+use crate::model::{PoolId, Reason, Resources, Stop};
 
 /// Why more cannot be had: first the pools that could serve, in the order in which they are tried, then the others.
 pub(super) fn not_placed(
@@ -94,6 +94,10 @@ fn pool(
     let away = missing.reasons(work, class, p, template);
     let out = !away.is_empty();
     reasons.extend(away);
+    // What is remembered of it is old: that it cannot be read comes first. Where it may not grow for that, its offers say so.
+    if let (Some(Stop::Stale { may_grow: true, .. }), true) = (stale(pool), template) {
+        push(reasons, Some(unread_reason(pool)));
+    }
     let mut said = false;
     let mut differs: Option<Reason> = None;
     let text = |what: String| Reason::PoolDiffers { pool: id(), what };
@@ -159,6 +163,7 @@ pub(in super::super) fn limit_reason(work: &Work<'_>, o: usize) -> Option<Reason
         Some(Reason::AtMaximum {
             pool: pool.id.clone(),
             max: pool.max,
+            config: pool.config_max,
         })
     } else if ledger.offer[o] == 0 {
         let entry = work.input.memory.iter().find(|m| m.offering == *offer.id);

@@ -34,7 +34,7 @@ impl Finding {
                 Must,
                 format!("version {version} of the launch template {template} does not exist: nothing can be launched"),
                 vec![format!(
-                    "aws ec2 describe-launch-template-versions --region {} {} --query LaunchTemplateVersions[].VersionNumber",
+                    "aws ec2 describe-launch-template-versions --region {} {} --query 'LaunchTemplateVersions[].VersionNumber'",
                     quoted(&line.0.region),
                     named(template)
                 )],
@@ -56,7 +56,7 @@ impl Finding {
                 Must,
                 format!("{} has no instance type {instance_type}: {why}", line.0.region),
                 vec![format!(
-                    "aws ec2 describe-instance-type-offerings --region {} --query InstanceTypeOfferings[].InstanceType",
+                    "aws ec2 describe-instance-type-offerings --region {} --query 'InstanceTypeOfferings[].InstanceType'",
                     quoted(&line.0.region)
                 )],
             ),
@@ -190,6 +190,13 @@ impl Finding {
                 Must,
                 format!("{running} members are more than the group's maximum {max}: AWS looks for members to end"),
                 vec![line.group("update-auto-scaling-group", &format!("--max-size {running}"))],
+            ),
+            Self::MaxBelowConfig { max, config } => (
+                Note,
+                format!(
+                    "the group's maximum {max} is below the {config} that its pool may have: no more than {max} are asked for"
+                ),
+                vec![line.group("update-auto-scaling-group", &format!("--max-size {config}"))],
             ),
             Self::LaunchHookAbandons(hook) => (
                 Should,

@@ -112,9 +112,12 @@ pub(super) fn judge(
     let lifetime = group.max_lifetime_seconds;
     findings.extend(lifetime.map(|seconds| Finding::MaxLifetime { seconds }));
     let running = group.live_count();
-    if running > group.max {
-        let max = group.max;
+    let max = group.max;
+    if running > max {
         findings.push(Finding::MaxBelowRunning { max, running });
+    }
+    if let Some(config) = ask.max.filter(|most| *most > max && running <= max) {
+        findings.push(Finding::MaxBelowConfig { max, config });
     }
     tags(owner, group, findings);
     agents(group, ask, findings);

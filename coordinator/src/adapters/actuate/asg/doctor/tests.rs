@@ -404,6 +404,14 @@ const WAYS: &[(&str, Wrong, Severity, &str, &str, &str)] = {
             "--max-size 2",
         ),
         (
+            "maximum below the pool's",
+            |w| w.group().max = 5,
+            Note,
+            "max_below_config",
+            "below the 10",
+            "--max-size 10",
+        ),
+        (
             "launching hook",
             |w| {
                 w.hooks
@@ -545,6 +553,11 @@ async fn each_way_to_be_wrong_is_found_alone_with_its_command() {
         let lines = told.commands.join("\n");
         assert_eq!(command.is_empty(), lines.is_empty(), "{name}: {lines}");
         assert!(lines.contains(command), "{name}: {lines}");
+        let bare: String = lines.split('\'').step_by(2).collect();
+        assert!(
+            !bare.contains(['[', '*']),
+            "no shell takes it as it stands: {lines}"
+        );
         assert!(
             lines.is_empty() || lines.contains("us-east-1") || *kind == "region",
             "{name}: {lines}"
