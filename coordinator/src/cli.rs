@@ -27,6 +27,7 @@ pub mod sim_cloud;
 pub mod simulate;
 pub mod status;
 pub mod tokens;
+pub mod usage;
 
 use clap::{Args, Subcommand};
 use exit::CliError;

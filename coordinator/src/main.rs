@@ -39,7 +39,12 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let root = Root::parse();
+    let root = Root::try_parse().unwrap_or_else(|error| {
+        let words: Vec<String> = std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        cli::usage::explained(error, &words, Root::command).exit()
+    });
     match root.verb {
         Verb::Admin(verb) => cli::run(&root.globals, verb, Root::command),
         Verb::Serve(args) => app::serve::run(&args),

@@ -280,6 +280,43 @@ fn usage_is_2_and_says_the_fix() {
         ("pools adopt p5", "--region"),
         ("pools adopt p5 --region r --for never", "--for"),
         ("pools policy --account me", "12 digits"),
+        ("pools policy --region moon", "us-east-1"),
+        (
+            "pools policy --region us-gov-west-1 --region us-east-1",
+            "one partition",
+        ),
+        (
+            "requests create --gpus 1 --gpu-model=",
+            "'--gpu-model <MODEL>': is empty",
+        ),
+        (
+            "requests create --gpus 1 --name=",
+            "'--name <NAME>': is empty",
+        ),
+        (
+            "requests create --gpus 1 --pool=",
+            "'--pool <POOL>': is empty",
+        ),
+        (
+            "requests create --gpus 1 --max-wait 1h --deadline 10m",
+            "shorten --max-wait",
+        ),
+        (
+            "requests create --gpus 1.5",
+            "--gpus <GPUS>: it is no whole number",
+        ),
+        (
+            "requests create --gpus -4",
+            "no value of --gpus: it cannot be negative",
+        ),
+        (
+            "pools limits rack --max -1",
+            "no value of --max: it cannot be negative",
+        ),
+        (
+            "requests extend try --by -1h",
+            "no value of --by: it cannot be negative",
+        ),
         ("tokens create --uses 0", "0"),
         ("tokens create --ttl 5", "no unit"),
         ("approve", "required"),

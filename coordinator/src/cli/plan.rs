@@ -25,7 +25,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "fresh")]
     from: Option<PathBuf>,
     /// Replace the names that people chose (nodes, pools, teams, labels, messages) by pseudonyms in what is saved and
-    /// shown; the plan is the same but for them.
+    /// shown; the plan is the same but for them. Names of instance types and GPU models stay: plans depend on them, also
+    /// those that only your config knows.
     #[arg(long)]
     redact: bool,
 }

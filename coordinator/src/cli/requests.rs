@@ -1,6 +1,7 @@
 //! `drover requests`: create, list, show, extend, cancel, wait. Called by `cli`; talks proto only.
 
 pub mod amount;
+mod options;
 pub mod place;
 mod selector;
 pub mod view;
@@ -71,7 +72,8 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
     let request = match verb {
         Verb::Create(create) => {
             let ask = admin.ask(v1::CreateRequestRequest { spec });
-            let request = admin.client.create_request(ask).await?.into_inner();
+            let request = admin.client.create_request(ask).await;
+            let request = request.map_err(options::in_options)?.into_inner();
             if create.wait {
                 let name = request.spec.unwrap_or_default().name;
                 say(&format!("request {name} created"));
@@ -92,7 +94,8 @@ pub async fn run(globals: &Globals, out: Out, verb: Verb) -> Result<(), CliError
         }
         Verb::Extend { name, by_ms } => {
             let ask = admin.ask(v1::ExtendRequestRequest { name, by_ms });
-            admin.client.extend_request(ask).await?.into_inner()
+            let request = admin.client.extend_request(ask).await;
+            request.map_err(options::in_options)?.into_inner()
         }
         Verb::Cancel { name } => {
             let ask = admin.ask(v1::CancelRequestRequest { name });

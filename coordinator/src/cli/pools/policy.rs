@@ -19,19 +19,19 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "full")]
     mode: Mode,
     /// Only these groups; without one any that carries the tag `drover:owner`. May be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = group)]
     group: Vec<String>,
-    /// Only these regions. May be repeated.
-    #[arg(long, value_name = "REGION")]
+    /// Only these regions, all of one partition of AWS. May be repeated.
+    #[arg(long, value_name = "REGION", value_parser = region)]
     region: Vec<String>,
     /// Only this account, 12 digits.
     #[arg(long, value_name = "ID", value_parser = account)]
     account: Option<String>,
     /// Queue of notices (its ARN). May be repeated.
-    #[arg(long, value_name = "ARN")]
+    #[arg(long, value_name = "ARN", value_parser = queue)]
     queue: Vec<String>,
     /// Role of another account that is assumed (its ARN). May be repeated; that role needs a policy of its own.
-    #[arg(long, value_name = "ARN")]
+    #[arg(long, value_name = "ARN", value_parser = role)]
     role_arn: Vec<String>,
     /// With what `pools doctor` and `pools adopt` read beside it.
     #[arg(long)]
@@ -48,11 +48,95 @@ fn account(text: &str) -> Result<String, String> {
     Err(format!("{text:?} is no account: write its 12 digits"))
 }
 
+/// A group's name. What IAM reads as a pattern would allow other groups too.
+fn group(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err(
+            "is empty: name a group, or leave --group out for every group with the tag".to_owned(),
+        );
+    }
+    match text.chars().find(|c| "*?$:".contains(*c) || c.is_control()) {
+        Some(odd) => Err(format!(
+            "{text:?} is no name of a group here: {odd:?} is not allowed"
+        )),
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// A region's name: its form, since new ones come.
+fn region(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.split('-').collect();
+    let word = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase());
+    match parts.split_last() {
+        Some((number, words))
+            if words.len() >= 2
+                && words.iter().all(word)
+                && (1..=2).contains(&number.len())
+                && number.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!("{text:?} is no region: write one like us-east-1")),
+    }
+}
+
+/// The ARN of a queue of SQS.
+fn queue(text: &str) -> Result<String, String> {
+    match text.split(':').collect::<Vec<_>>().as_slice() {
+        ["arn", partition, "sqs", of, id, name]
+            if partition.starts_with("aws")
+                && region(of).is_ok()
+                && account(id).is_ok()
+                && !name.is_empty() =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!(
+            "{text:?} is no ARN of a queue: write arn:aws:sqs:us-east-1:123456789012:NAME"
+        )),
+    }
+}
+
+/// The ARN of a role.
+fn role(text: &str) -> Result<String, String> {
+    match text.splitn(6, ':').collect::<Vec<_>>().as_slice() {
+        ["arn", partition, "iam", "", id, name]
+            if partition.starts_with("aws")
+                && account(id).is_ok()
+                && name
+                    .strip_prefix("role/")
+                    .is_some_and(|name| !name.is_empty()) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!(
+            "{text:?} is no ARN of a role: write arn:aws:iam::123456789012:role/NAME"
+        )),
+    }
+}
+
+/// The partition of AWS that a region lies in.
+fn partition_of(region: &str) -> &'static str {
+    [
+        ("cn-", "aws-cn"),
+        ("us-gov-", "aws-us-gov"),
+        ("us-iso-", "aws-iso"),
+        ("us-isob-", "aws-iso-b"),
+        ("eu-isoe-", "aws-iso-e"),
+        ("us-isof-", "aws-iso-f"),
+        ("eusc-", "aws-eusc"),
+    ]
+    .into_iter()
+    .find(|(area, _)| region.starts_with(area))
+    .map_or("aws", |(_, partition)| partition)
+}
+
 /// Prints it.
 ///
 /// # Errors
-/// stdout cannot be written.
+/// What is named lies in several partitions of AWS, or stdout cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
+    args.one_partition().map_err(CliError::Usage)?;
     write_out(json(&policy(args))?.as_bytes())
 }
 
@@ -68,12 +152,36 @@ impl Args {
         }
     }
 
-    fn partition(&self) -> &'static str {
-        match self.region.first().map(String::as_str) {
-            Some(region) if region.starts_with("cn-") => "aws-cn",
-            Some(region) if region.starts_with("us-gov-") => "aws-us-gov",
-            _ => "aws",
+    /// The partitions that regions, queues and roles name, each with what names it first.
+    fn partitions(&self) -> BTreeMap<&str, &str> {
+        let regions = self.region.iter().map(|name| (partition_of(name), name));
+        let arns = self.queue.iter().chain(&self.role_arn);
+        let arns = arns.filter_map(|arn| Some((arn.split(':').nth(1)?, arn)));
+        let mut all: BTreeMap<&str, &str> = BTreeMap::new();
+        for (partition, by) in regions.chain(arns) {
+            all.entry(partition).or_insert(by);
         }
+        all
+    }
+
+    /// No role and no policy reaches from one partition into another.
+    fn one_partition(&self) -> Result<(), String> {
+        let all = self.partitions();
+        if all.len() < 2 {
+            return Ok(());
+        }
+        let named = all
+            .iter()
+            .map(|(partition, by)| format!("{by} is in {partition}"));
+        let named: Vec<String> = named.collect();
+        Err(format!(
+            "{}: one policy is for one partition of AWS; make one for each",
+            named.join(", ")
+        ))
+    }
+
+    fn partition(&self) -> &str {
+        self.partitions().keys().next().copied().unwrap_or("aws")
     }
 
     fn account(&self) -> &str {
@@ -288,7 +396,54 @@ mod tests {
             };
             assert!(arn.contains(partition), "{arn}");
         }
-        assert!(Line::try_parse_from(["policy", "--account", "12"]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused_with_its_option_and_the_fix() {
+        for (option, value, says) in [
+            ("--account", "12", "12 digits"),
+            ("--region", "moon", "us-east-1"),
+            ("--region", "us-east-1a", "no region"),
+            ("--region", "", "no region"),
+            ("--queue", "foo", "arn:aws:sqs:"),
+            ("--queue", "arn:aws:sqs:moon:123456789012:q", "arn:aws:sqs:"),
+            ("--role-arn", "foo", "arn:aws:iam::"),
+            (
+                "--role-arn",
+                "arn:aws:iam::123456789012:user/ada",
+                "no ARN of a role",
+            ),
+            ("--group", "", "leave --group out"),
+            ("--group", "*", "not allowed"),
+        ] {
+            let read = Line::try_parse_from(["policy", option, value]);
+            let said = read
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default();
+            assert!(
+                said.contains(option) && said.contains(says),
+                "{option} {value}: {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_policy_is_for_one_partition() {
+        let read = |line: &str| {
+            let words = ["policy"].into_iter().chain(line.split_whitespace());
+            Line::try_parse_from(words).expect("a command line").args
+        };
+        for line in [
+            "--region us-gov-west-1 --region us-east-1",
+            "--region us-gov-west-1 --queue arn:aws:sqs:us-east-1:123456789012:q",
+            "--region cn-north-1 --role-arn arn:aws:iam::123456789012:role/drover",
+        ] {
+            let said = read(line).one_partition().expect_err(line);
+            assert!(said.contains("one partition"), "{said}");
+        }
+        let args = read("--role-arn arn:aws-cn:iam::123456789012:role/drover");
+        assert_eq!((args.one_partition(), args.partition()), (Ok(()), "aws-cn"));
     }
 
     /// The tags of a policy are those that the adapter writes; the layers keep the two from one constant.

@@ -2,6 +2,7 @@
 
 mod flags;
 
+use crate::cli::duration;
 use drover_proto::{limits, v1};
 pub use flags::{Create, Deadline, Locality};
 
@@ -110,7 +111,7 @@ impl Create {
                     .to_owned(),
             );
         }
-        if !self.gpu_model.is_empty() && no_gpu {
+        if self.gpu_model.is_some() && no_gpu {
             return Err(
                 "--gpu-model without GPUs; say --gpus or --gpus-per-unit as well".to_owned(),
             );
@@ -119,19 +120,29 @@ impl Create {
         if self.hold_ms.is_some() && !gang {
             return Err("--hold is for gangs; say --gang or --min as well".to_owned());
         }
+        if let (Some(Deadline::In(most)), Some(wait)) = (self.deadline, self.max_wait_ms)
+            && wait > most
+        {
+            return Err(format!(
+                "--max-wait {} is longer than --deadline {}: it would be useless before new nodes are asked for; shorten \
+                 --max-wait",
+                duration::exact(wait),
+                duration::exact(most)
+            ));
+        }
         let (at, span) = match self.deadline {
             Some(Deadline::At(at)) => (Some(at), 0),
             Some(Deadline::In(span)) => (None, span),
             None => (None, 0),
         };
         let mut spec = v1::RequestSpec {
-            name: self.name.clone(),
+            name: self.name.clone().unwrap_or_default(),
             units,
             gpus_per_unit,
             milli_cpus_per_unit: cpus,
             memory_bytes_per_unit: memory,
             whole_nodes: self.nodes.is_some(),
-            gpu_model: self.gpu_model.clone(),
+            gpu_model: self.gpu_model.clone().unwrap_or_default(),
             duration_ms: self.for_ms.unwrap_or(0),
             gang,
             min_units: self.least(units, gpus_per_unit)?,
@@ -139,7 +150,7 @@ impl Create {
             priority: self.priority,
             pools: self.pools.clone(),
             hold_ms: self.hold_ms.unwrap_or(0),
-            team: self.team.clone(),
+            team: self.team.clone().unwrap_or_default(),
             max_wait_ms: self.max_wait_ms.unwrap_or(0),
             deadline_unix_ms: at,
             deadline_in_ms: span,

@@ -110,6 +110,14 @@ impl Commands {
                 "has passed: nothing could start by then",
             ));
         }
+        if let (Some(at), Some(wait)) = (spec.deadline, spec.max_wait)
+            && self.clock.wall().after(wait) > at
+        {
+            return Err(invalid(
+                "max_wait_ms",
+                "is longer than the time until deadline_unix_ms: it would be useless before new nodes are asked for",
+            ));
+        }
         let teams = &self.config().control.teams;
         if !spec.team.is_empty() && !teams.is_empty() && !teams.contains_key(&spec.team) {
             let known: Vec<&str> = teams.keys().map(String::as_str).collect();

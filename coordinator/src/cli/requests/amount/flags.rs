@@ -40,8 +40,8 @@ pub struct Create {
     #[arg(long = "memory-per-unit", value_name = "SIZE", value_parser = duration::parse_bytes)]
     pub memory_bytes_per_unit: Option<u64>,
     /// GPU model, like titan-x; any without it.
-    #[arg(long, value_name = "MODEL", default_value = "")]
-    pub gpu_model: String,
+    #[arg(long, value_name = "MODEL", value_parser = said)]
+    pub gpu_model: Option<String>,
     /// How long it is held once served; until cancelled without it. It is also the run time that plans count on: capacity
     /// that is given back soon is waited for, where `--max-wait` allows it.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse_ms_positive)]
@@ -53,8 +53,8 @@ pub struct Create {
     #[arg(long, value_name = "DURATION|MOMENT", value_parser = deadline)]
     pub deadline: Option<Deadline>,
     /// Whose budget pays.
-    #[arg(long, value_name = "TEAM", default_value = "")]
-    pub team: String,
+    #[arg(long, value_name = "TEAM", value_parser = said)]
+    pub team: Option<String>,
     /// All at once, or nothing.
     #[arg(long)]
     pub gang: bool,
@@ -66,13 +66,13 @@ pub struct Create {
     #[arg(long, value_enum, default_value_t)]
     pub locality: Locality,
     /// Its name; one is made without it.
-    #[arg(long, default_value = "")]
-    pub name: String,
+    #[arg(long, value_name = "NAME", value_parser = said)]
+    pub name: Option<String>,
     /// Higher goes first.
     #[arg(long, default_value_t, allow_negative_numbers = true)]
     pub priority: i32,
     /// Only this pool (may be repeated).
-    #[arg(long = "pool", value_name = "POOL")]
+    #[arg(long = "pool", value_name = "POOL", value_parser = said)]
     pub pools: Vec<String>,
     /// Where units may go.
     #[command(flatten)]
@@ -120,6 +120,14 @@ pub enum Deadline {
     At(u64),
     /// Milliseconds from now on, by the coordinator's clock.
     In(u64),
+}
+
+/// A text that is there: an empty one (of an empty variable of a script) is a mistake, and not "any".
+fn said(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("is empty: say something, or leave the option out".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 fn deadline(text: &str) -> Result<Deadline, String> {
