@@ -265,7 +265,7 @@ impl Commands {
         }
     }
 
-    /// What events call a node (by id, host name or instance id), pool or request; empty for all.
+    /// What events call a node (by id, host name or instance id, also one that is gone), pool or request; empty for all.
     ///
     /// # Errors
     /// Several nodes carry that name, or nothing and no past event does.
@@ -282,6 +282,9 @@ impl Commands {
         let known = view.pool(name).is_some() || view.request(name).is_some();
         if known || !self.events(0, name, 1).await.is_empty() {
             return Ok(name.to_owned());
+        }
+        if let Some(id) = self.past_node(name).await? {
+            return Ok(id);
         }
         Err(CommandError::NotFound {
             kind: "node, pool or request",

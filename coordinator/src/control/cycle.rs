@@ -134,7 +134,7 @@ impl Control {
         self.keep_idle(round).await?;
         self.keep_approvals(round).await?;
         self.rejoin(round);
-        self.guard(round);
+        self.guard(round).await;
         Ok(())
     }
 

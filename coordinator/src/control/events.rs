@@ -124,6 +124,7 @@ pub enum Happening {
     Gone {
         node: NodeId,
         name: String,
+        instance: Option<InstanceId>,
     },
     Quarantined {
         node: NodeId,

@@ -4,6 +4,7 @@
 
 mod asked;
 mod once;
+mod past;
 
 use super::commands::{CommandError, Commands};
 use super::events::time;
@@ -40,7 +41,7 @@ impl Explanation {
 }
 
 impl Commands {
-    /// Explains what a name means: a request, a pool, a node, in this order. Of requests and pools it tells what was asked
+    /// Explains what a name means: a request, a pool, a node, a node that is gone, in this order. Of requests and pools it tells what was asked
     /// where and what came of it.
     ///
     /// # Errors
@@ -70,13 +71,19 @@ impl Commands {
             said.lines.extend(acts.iter().map(asked::Act::told));
             return Ok(said.once());
         }
-        let id = self.node_id(subject).map_err(|error| match error {
-            CommandError::NotFound { name, .. } => CommandError::NotFound {
-                kind: "request, pool or node",
-                name,
-            },
-            other => other,
-        })?;
+        let id = match self.node_id(subject) {
+            Ok(id) => id,
+            Err(CommandError::NotFound { name, .. }) => {
+                return match self.past_node(subject).await? {
+                    Some(id) => Ok(self.explain_past(&id).await),
+                    None => Err(CommandError::NotFound {
+                        kind: "request, pool or node",
+                        name,
+                    }),
+                };
+            }
+            Err(other) => return Err(other),
+        };
         let node = view.nodes.iter().find(|node| node.id == id);
         node.map(|node| explain_node(&view, node))
             .ok_or_else(|| CommandError::NotFound {
@@ -158,7 +165,7 @@ fn explain_pool(pool: &PoolView, now: UnixMs) -> Explanation {
         .as_ref()
         .map_or_else(String::new, |told| format!(" and {told}"));
     let mut lines = vec![format!(
-        "mode {mode}; {} {noun} ({} ready, {} idle, {} draining, {} unreachable){besides}, {} coming, {} to {} allowed",
+        "mode {mode}; {} {noun} ({} ready, {} idle, {} draining, {} unreachable){besides}, {} coming, {} to {} allowed{}",
         pool.nodes,
         pool.ready,
         pool.idle,
@@ -166,7 +173,10 @@ fn explain_pool(pool: &PoolView, now: UnixMs) -> Explanation {
         pool.unreachable,
         pool.coming,
         pool.min,
-        pool.max
+        pool.max,
+        pool.config_max.map_or_else(String::new, |most| format!(
+            " (the group's own maximum, below the {most} of its config)"
+        ))
     )];
     let steered = pool.offerings.iter().any(|(of, _)| !of.zone.is_empty());
     if pool.kind == Some(PoolKind::Asg) && steered {

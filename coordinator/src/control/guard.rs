@@ -9,9 +9,10 @@ mod stops;
 
 use super::cycle::{Control, Round};
 use super::events::Happening;
+use super::journal::EVENT_TAIL;
 use super::launches::open_places;
 use crate::records::{LaunchRecord, LaunchState};
-use drover_core::model::{Lifecycle, Millis, PoolKind, SiteId, UnixMs};
+use drover_core::model::{InstanceId, Lifecycle, Millis, PoolKind, SiteId, UnixMs};
 use drover_core::rules::{clock, site};
 use std::collections::BTreeMap;
 
@@ -26,11 +27,24 @@ fn awaits(launch: &LaunchRecord) -> bool {
 
 impl Control {
     /// Looks at clocks, sites and the start; tells what changed.
-    pub(super) fn guard(&mut self, round: &mut Round) {
+    pub(super) async fn guard(&mut self, round: &mut Round) {
+        self.recall_adopted().await;
         self.guard_start(round);
         self.guard_clocks(round);
         self.guard_sites(round);
         self.guard_pools(round);
+    }
+
+    /// What was told as adopted before a restart is not told again.
+    async fn recall_adopted(&mut self) {
+        if std::mem::replace(&mut self.seen.recalled, true) {
+            return;
+        }
+        let events = self.journal.events(0, "", EVENT_TAIL).await;
+        let adopted = events.iter().filter(|event| event.what == "adopted");
+        let names = adopted.flat_map(|event| &event.names);
+        let ids = names.map(|name| InstanceId::new(name.as_str()));
+        self.seen.adopted.extend(ids);
     }
 
     fn guard_start(&mut self, round: &Round) {

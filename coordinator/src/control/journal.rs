@@ -201,6 +201,7 @@ impl Journal {
                 severity: told.severity,
                 launch: told.launch,
                 requests: told.requests,
+                names: told.names,
             };
             ops.push(put(keys::numbered(keys::EVENT, seq), &record)?);
             fresh.push(Arc::new(record));

@@ -48,6 +48,8 @@ pub struct Seen {
     pub judged: BTreeSet<NodeId>,
     /// Instances that were told as adopted.
     pub adopted: BTreeSet<InstanceId>,
+    /// Those of earlier runs are among them.
+    pub recalled: bool,
     /// Groups that are being adopted.
     pub(super) adoptions: BTreeMap<PoolId, Watch>,
     /// Pools that cannot be read and were told.
@@ -135,6 +137,7 @@ impl Seen {
             unknown: BTreeMap::new(),
             judged: BTreeSet::new(),
             adopted: BTreeSet::new(),
+            recalled: false,
             adoptions: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             warned: BTreeSet::new(),

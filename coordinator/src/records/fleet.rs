@@ -274,4 +274,8 @@ pub struct EventRecord {
     /// Of an ask: the requests that it is for; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Vec<RequestName>>,
+    /// What people call it beside its id: a node's host name and instance id, an adopted instance. A node that is gone is
+    /// found by them for as long as its events are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }

@@ -131,6 +131,8 @@ pub struct Script {
     pub hides: bool,
     /// The provider's own minimum.
     pub least: Option<u32>,
+    /// The provider's own maximum.
+    pub most: Option<u32>,
     /// Why nothing may be ended there.
     pub no_removal: Option<String>,
     /// Members that do not run any more: id, only stopped, what it says about launches.
@@ -376,6 +378,7 @@ impl Actuator for CloudPort {
                 }],
                 steering: Steering::Zone,
                 provider_min: script.least,
+                provider_max: script.most,
                 stops: no_removal.into_iter().chain(script.stops).collect(),
                 removable: true,
                 warnings: script.warnings,

@@ -3,6 +3,7 @@
 
 use crate::rig::{GPUS, Rig, two_pools};
 use drover::control::view::PoolView;
+use drover::ports::actuate::InstanceState;
 use drover_core::model::{FailureKind, Millis, ReservedRoom, Stop};
 
 fn pool(rig: &Rig, name: &str) -> PoolView {
@@ -69,6 +70,149 @@ async fn resuming_is_advised_only_for_stops_that_it_ends() {
     rig.cloud.script("a", |script| script.stops.clear());
     rig.pass(Millis::seconds(10)).await;
     assert_eq!(rig.cloud.alive("a").len(), 1, "it grew by itself");
+}
+
+#[tokio::test]
+async fn a_refused_ask_is_over_once_a_reading_shows_launch_resumed() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| {
+        script.launch_fails = Some(FailureKind::Suspended)
+    });
+    rig.ask_with("job", 1, GPUS, |spec| spec.pools = vec!["a".into()])
+        .await;
+    // The group was suspended between the reading and the ask; from then on readings say so.
+    rig.once_only().await;
+    let text = pool(&rig, "a").stopped[0].clone();
+    assert!(text.contains("by itself once a reading shows"), "{text}");
+    let stop = Stop::Failed {
+        failure: FailureKind::Suspended,
+        why: "Launch is suspended in the group: ada".to_owned(),
+    };
+    rig.cloud.script("a", |script| {
+        script.stops = vec![stop];
+        script.launch_fails = None;
+    });
+    rig.pass(Millis::minutes(5)).await;
+    assert!(!pool(&rig, "a").stopped.is_empty());
+    assert_eq!(rig.cloud.alive("a").len(), 0);
+    rig.cloud.script("a", |script| script.stops.clear());
+    rig.pass(Millis::seconds(10)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 1, "it grew by itself");
+    assert!(pool(&rig, "a").stopped.is_empty());
+    let clear = rig.events("pool_clear").await;
+    assert_eq!(clear.len(), 1);
+    assert!(
+        clear[0]
+            .message
+            .contains("Launch is not suspended any more")
+    );
+}
+
+#[tokio::test]
+async fn the_groups_own_maximum_is_told_as_that_and_makes_nothing_impossible() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| script.most = Some(0));
+    rig.ask_with("job", 1, GPUS, |spec| spec.pools = vec!["a".into()])
+        .await;
+    rig.cycle().await;
+    let shown = pool(&rig, "a");
+    assert_eq!((shown.max, shown.config_max), (0, Some(200)));
+    assert_eq!(
+        (pool(&rig, "b").max, pool(&rig, "b").config_max),
+        (200, None)
+    );
+    let told = explained(&rig, "a").await.join("\n");
+    assert!(
+        told.contains("0 to 0 allowed (the group's own maximum, below the 200 of its config)"),
+        "{told}"
+    );
+    assert_eq!(rig.shown("job"), "pending");
+    let view = rig.view();
+    let why = &view.request("job").expect("a request").reasons[0];
+    assert!(why.contains("raise the group's"), "{why}");
+    // What even the config does not allow stays impossible.
+    rig.ask_with("huge", 201, GPUS, |spec| {
+        spec.pools = vec!["a".into()];
+        spec.gang_min = Some(201);
+    })
+    .await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("huge"), "impossible");
+    rig.cloud.script("a", |script| script.most = Some(1));
+    rig.pass(Millis::seconds(10)).await;
+    assert_eq!(rig.cloud.alive("a").len(), 1, "one update lifts it");
+}
+
+#[tokio::test]
+async fn a_node_that_is_gone_is_found_by_its_instance_for_as_long_as_events_are_kept() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.add("a", "i-old");
+    let node = rig.join("a", "i-old").await;
+    rig.pass(Millis::minutes(2)).await;
+    assert!(rig.has_node(node.as_str()));
+    rig.agent(&node, |agent| agent.silent = true);
+    if let Some(machine) = rig.cloud.machines.lock().expect("lock").get_mut("i-old") {
+        machine.state = InstanceState::Gone;
+    }
+    rig.pass(Millis::minutes(2)).await;
+    assert!(!rig.has_node(node.as_str()));
+    let told = rig.commands.explain("i-old").await.expect("known still");
+    assert_eq!((told.kind, told.name.as_str()), ("node", node.as_str()));
+    assert!(told.summary.starts_with("is gone since "), "{told:?}");
+    assert!(
+        told.lines.iter().any(|line| line.contains("joined pool a")),
+        "{told:?}"
+    );
+    let subject = rig.commands.event_subject("i-old").await;
+    assert_eq!(subject.expect("known still"), node.as_str());
+    assert!(rig.commands.event_subject("i-never").await.is_err());
+    rig.restart().await;
+    rig.cycle().await;
+    assert!(rig.commands.explain("i-old").await.is_ok());
+}
+
+#[tokio::test]
+async fn an_instance_that_was_adopted_is_told_once_over_restarts() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.add("a", "i-foreign");
+    rig.pass(Millis::minutes(1)).await;
+    assert_eq!(rig.events("adopted").await.len(), 1);
+    rig.restart().await;
+    rig.pass(Millis::minutes(2)).await;
+    assert_eq!(rig.events("adopted").await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_remembered_of_a_pool_that_cannot_be_read_is_not_the_first_reason() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.cloud.script("a", |script| script.capacity = Some(0));
+    rig.ask_with("job", 1, GPUS, |spec| spec.pools = vec!["a".into()])
+        .await;
+    rig.cycle().await;
+    rig.cloud.script("a", |script| script.dark = true);
+    rig.pass(Millis::seconds(10)).await;
+    let view = rig.view();
+    let why = &view.request("job").expect("a request").reasons[0];
+    assert!(why.contains("cannot be read"), "{why}");
+}
+
+#[tokio::test]
+async fn only_a_taint_in_the_way_is_the_reason_and_has_its_option() {
+    let text = two_pools().replacen(
+        "removal_quota",
+        "labels = { disk = \"nvme\" }\ntaints = { dedicated = \"ml:NoSchedule\" }\nremoval_quota",
+        1,
+    );
+    let mut rig = Rig::new(&text).await;
+    rig.ask_with("job", 1, GPUS, |spec| {
+        spec.labels.insert("disk".to_owned(), "nvme".to_owned());
+    })
+    .await;
+    rig.cycle().await;
+    let view = rig.view();
+    let why = &view.request("job").expect("a request").reasons[0];
+    assert!(why.contains("taint dedicated=ml"), "{why}");
+    assert!(why.contains("`--toleration dedicated=ml`"), "{why}");
 }
 
 #[tokio::test]

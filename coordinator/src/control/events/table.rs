@@ -42,6 +42,8 @@ pub(in crate::control) struct Told {
     pub(in crate::control) launch: Option<LaunchId>,
     /// Of an ask: the requests that it is for, where that is known.
     pub(in crate::control) requests: Option<Vec<RequestName>>,
+    /// What people call it beside its id.
+    pub(in crate::control) names: Vec<String>,
 }
 
 impl Happening {
@@ -67,6 +69,23 @@ impl Happening {
                 Self::LaunchAsked { requests, .. } => requests.clone(),
                 _ => None,
             },
+            names: self.names(),
+        }
+    }
+
+    /// What people call a node, or an instance, beside its id: for when only events remember it.
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Joined { name, .. } | Self::Ready { name, .. } => vec![name.clone()],
+            Self::Gone { name, instance, .. } => {
+                let instance = instance.iter().map(|id| id.0.clone());
+                [name.clone()].into_iter().chain(instance).collect()
+            }
+            Self::Vanished { name, instance, .. } => vec![name.clone(), instance.0.clone()],
+            Self::Leaving { instance, .. } | Self::Adopted { instance, .. } => {
+                vec![instance.0.clone()]
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -33,7 +33,10 @@ fn shortened(line: &str, said: &[String]) -> String {
     for at in points.into_iter().skip(kept) {
         let (before, rest) = line.split_at(at);
         let (rest, close) = match rest.strip_suffix(')') {
-            Some(inner) if before.ends_with(" (") => (inner, ")"),
+            // Opened before these words, or by them.
+            Some(inner) if before.matches('(').count() > before.matches(')').count() => {
+                (inner, ")")
+            }
             _ => (rest, ""),
         };
         if rest.len() >= LONG && said.iter().any(|line| line.contains(rest)) {

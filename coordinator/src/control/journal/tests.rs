@@ -50,6 +50,7 @@ fn events_are_logged_as_serious_as_they_are_and_on_one_line() {
                 severity: told.severity,
                 launch: told.launch,
                 requests: told.requests,
+                names: told.names,
             });
         }
     });

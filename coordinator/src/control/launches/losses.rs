@@ -100,9 +100,10 @@ impl Control {
                 name: name.to_owned(),
                 instance,
             },
-            _ => Happening::Gone {
+            instance => Happening::Gone {
                 node: id.clone(),
                 name: name.to_owned(),
+                instance,
             },
         });
         tx.audit("node.gone", id.as_str(), name.to_owned());
@@ -212,6 +213,7 @@ impl Control {
         tx.event(Happening::Gone {
             node: id.clone(),
             name: node.name,
+            instance: node.instance_id,
         });
         tx.audit("node.off", id.as_str(), DROVER);
         self.commit(round, tx).await?;

@@ -2,7 +2,7 @@
 //! when it is wrong; whether it makes sense for the fleet is judged by `control::commands`.
 
 use super::nodes::assignment;
-use crate::control::view::{DemandView, RequestView};
+use crate::control::view::{DemandView, RequestShown, RequestView};
 use crate::records::RequestSpec;
 use drover_core::model::{Bytes, Locality, MilliCpu, Millis, PoolId, Resources, UnixMs};
 use drover_proto::{limits, v1};
@@ -185,7 +185,11 @@ pub fn request(view: &RequestView) -> v1::Request {
         owner: record.owner.clone(),
         submitted_unix_ms: record.submitted.0,
         served_unix_ms: record.served.map(|at| at.0),
-        ends_unix_ms: record.ends.map(|at| at.0),
+        // What is over ends no more.
+        ends_unix_ms: record
+            .ends
+            .filter(|_| view.shown != RequestShown::Cancelled)
+            .map(|at| at.0),
         assignments: view.assignments.iter().map(assignment).collect(),
         units_ready: view.units_ready,
         units_coming: view.units_coming,

@@ -17,6 +17,7 @@ fn event(at: u64, what: &str, message: String) -> Arc<EventRecord> {
         severity: Severity::Info,
         launch: None,
         requests: None,
+        names: Vec::new(),
     })
 }
 
@@ -92,4 +93,20 @@ fn short_words_and_new_ones_stay() {
     ];
     let shown = once(lines.map(str::to_owned).to_vec());
     assert_eq!(shown, ["a: shortage (none)", "b: shortage (none)"]);
+}
+
+#[test]
+fn words_that_are_said_again_leave_no_bracket_open() {
+    let words = "there is not enough capacity for p4d.24xlarge in us-east-1a now";
+    let lines = [
+        format!("7 of 9 came (shortage: {words})"),
+        format!("p4 is out of capacity until 12:30 (shortage: {words})"),
+        format!("p4 again ({words})"),
+    ];
+    let told = once(lines.to_vec());
+    assert_eq!(
+        told[1],
+        "p4 is out of capacity until 12:30 (shortage: as above)"
+    );
+    assert_eq!(told[2], "p4 again (as above)");
 }
