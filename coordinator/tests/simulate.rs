@@ -232,6 +232,67 @@ fn days_of_mishaps_are_played_by_seed() {
     assert_eq!(std::fs::read_dir(&keep).expect("made").count(), 0);
 }
 
+/// What was submitted first starts on the node that was asked for it, however much comes in the meantime.
+#[test]
+fn later_work_does_not_take_the_node_that_was_asked_for_earlier_work() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let config = write(&dir, "one.toml", ONE_POOL);
+    let late = |gpus: u32, units: u32| {
+        let rows = (0..40).map(|n| format!("late-{n},{},120,{gpus},{units}\n", 250 + 40 * n));
+        rows.collect::<String>()
+    };
+    let cases = [(8, "gangs", late(8, 2)), (1, "larger jobs", late(8, 1))];
+    for (gpus, what, rows) in cases {
+        let head = "id,submit_s,duration_s,gpus,units\n";
+        let trace = format!("{head}first,0,1800,{gpus},1\n{rows}");
+        let trace = write(&dir, "mini.csv", &trace);
+        let jobs = dir.path().join("jobs.json");
+        let jobs = jobs.to_str().expect("a path");
+        let played = drover(&[
+            "simulate", &trace, "--config", &config, "--jobs", jobs, "-o", "json",
+        ]);
+        let score = json(&played);
+        // Everybody waits for one boot at most.
+        assert_eq!(score["wait_max_s"], 0.0, "{what}: {score}");
+        assert_eq!(score["jobs_unstarted"], 0, "{what}");
+        let text = std::fs::read_to_string(jobs).expect("the jobs");
+        let jobs: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let mut all = jobs["jobs"].as_array().expect("a list").iter();
+        let first = all.find(|job| job["job"] == "first").expect("it is there");
+        assert_eq!(first["start_s"], 300.0, "{what}: {first}");
+    }
+}
+
+const ONE_POOL: &str = r#"
+[simulate]
+cost = "node-hours"
+[control]
+breaker_fleet_percent = 50
+breaker_pool = 100
+[[pool]]
+name = "v100"
+kind = "sim"
+site = "sim-1"
+group = "v100"
+mode = "full"
+max = 1000
+idle_after = "10m"
+removal_quota = "100%"
+[[group]]
+name = "v100"
+region = "sim-1"
+max = 1000
+[[group.offering]]
+instance_type = "p3.16xlarge"
+zone = "sim-1a"
+price_micro_usd_per_hour = 1000000
+gpus = 8
+gpu_model = "v100"
+cpus = 64
+memory_gib = 488
+boot_ms = 300000
+"#;
+
 #[test]
 fn a_config_without_jobs_needs_a_trace() {
     let ran = drover(&["simulate", "--config", &example("philly.toml")]);

@@ -20,6 +20,7 @@ mod gangs;
 mod grow;
 mod headroom;
 mod ledger;
+mod levels;
 mod matching;
 mod near;
 mod offers;
@@ -49,7 +50,6 @@ use crate::model::{PlanInput, Planned};
 use arriving::Turn;
 use effort::Effort;
 use state::Work;
-use std::cmp::Reverse;
 
 /// One decision, checked: actions that would violate an invariant are in `report.dropped`.
 #[must_use]
@@ -68,16 +68,18 @@ pub fn propose(input: &PlanInput) -> Planned {
 pub fn propose_within(input: &PlanInput, looks: u64) -> Planned {
     let mut work = Work::new(input);
     work.effort = Effort::new(looks);
-    let levels = levels(&work);
+    let levels = levels::levels(&work);
     // First for what may really be changed; what stays without is then planned for observed pools, into `would`.
     let mut gangs = gangs::Gangs::default();
     let mut ends = patience::Ends::new(&work);
     for would in [false, true] {
         for level in &levels {
-            gangs.place(&mut work, &level.gangs, &mut ends, would);
-            place_singles(&mut work, &level.singles, would);
-            let waits = ends.wait(&mut work, &level.singles);
-            teams::grow(&mut work, &level.singles, &waits, would);
+            for wave in &level.waves {
+                gangs.place(&mut work, &wave.gangs, &mut ends, would);
+                place_singles(&mut work, &wave.singles, would);
+                let waits = ends.wait(&mut work, &wave.singles);
+                teams::grow(&mut work, &wave.singles, &waits, would);
+            }
             fill_holes(&mut work, &level.singles, &mut ends, would);
             gangs.extend(&mut work, &level.gangs, would);
             if !would {
@@ -140,42 +142,4 @@ fn fill_holes(work: &mut Work<'_>, singles: &[usize], ends: &mut patience::Ends,
         teams::grow(work, &left, &waits, would);
     }
     work.choose.last_resort = false;
-}
-
-/// Classes of one priority.
-struct Level {
-    /// By age, then index.
-    gangs: Vec<usize>,
-    /// Largest first, then by age, then index.
-    singles: Vec<usize>,
-}
-
-/// Highest priority first. Classes with a rule that Drover does not know are left out.
-fn levels(work: &Work<'_>) -> Vec<Level> {
-    let classes = &work.input.classes;
-    let mut by_priority = std::collections::BTreeMap::new();
-    for (i, class) in classes.iter().enumerate() {
-        if class.count == 0 || work.unknown_rule(i) {
-            continue;
-        }
-        let level = by_priority
-            .entry(Reverse(class.priority))
-            .or_insert_with(|| Level {
-                gangs: Vec::new(),
-                singles: Vec::new(),
-            });
-        if class.gang.is_some() {
-            level.gangs.push(i)
-        } else {
-            level.singles.push(i)
-        }
-    }
-    let mut levels: Vec<Level> = by_priority.into_values().collect();
-    for level in &mut levels {
-        level.gangs.sort_by_key(|i| (classes[*i].submitted, *i));
-        level
-            .singles
-            .sort_by_key(|i| (grow::size_key(&classes[*i]), classes[*i].submitted, *i));
-    }
-    levels
 }

@@ -11,3 +11,4 @@ pub mod learn;
 pub mod lifecycle;
 pub mod lives;
 pub mod site;
+pub mod waves;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use drover_core::model::{Class, NodeId, Running, UnixMs};
 use std::collections::BTreeMap;
 
-/// Who belongs to a class, ordered by (priority, submitted, id).
+/// Who belongs to a class, ordered by (priority, submitted, id); all of one wave (`rules::waves`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Members(pub Vec<String>);
 

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Anticipate {
     /// How long a node is kept after its last work, by how long that ran: the first that is longer counts. Who stops
-    /// after a minute often comes again; who ran for a day does not.
+    /// after a minute often comes again; who ran for a day does not. No more idle nodes are held so than nodes of the
+    /// pool work.
     pub holds: Vec<Hold>,
     /// So long after demand that took an idle or a new node, the pool keeps `spare` idle nodes and asks for what is missing.
     pub spare_for: Millis,

@@ -39,7 +39,8 @@ pub struct Class {
     /// Higher goes first.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub priority: i32,
-    /// When the oldest member was submitted.
+    /// When the oldest member was submitted. The others were in the same wave (`rules::waves`): who came later is another
+    /// class.
     pub submitted: UnixMs,
     /// Labels of its units: what the selectors of others look at.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

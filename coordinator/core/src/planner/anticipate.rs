@@ -1,5 +1,5 @@
-//! Nodes kept and asked for because demand is likely: a node is held after its last work, the shorter that ran the longer;
-//! and some time after demand that took an idle or a new node the pool keeps a spare. Read by `targets`, by `shrink` and,
+//! Nodes kept and asked for because demand is likely: a node is held after its last work, the shorter that ran the longer,
+//! but no more idle ones than nodes of its pool work (`shrink/keep`); and some time after demand that took an idle or a new node the pool keeps a spare. Read by `targets`, by `shrink` and,
 //! for what control learns, by `report`. Only for pools that say so; changes nothing.
 
 use super::state::Work;

@@ -17,7 +17,7 @@ pub(super) use keep::kept_for;
 
 use super::state::Work;
 use super::supply::{Bin, Tier, is_present};
-use crate::model::{Cordon, Emptying, Lifecycle, NodeInput, Reason};
+use crate::model::{Busy, Cordon, Emptying, Lifecycle, NodeInput, Reason};
 use budget::Room;
 use elsewhere::Elsewhere;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +90,8 @@ struct Standing {
     staying: u32,
     /// Of them those that are free, for the spare.
     idle: u32,
+    /// Nodes that work: no more idle ones are held for likely demand.
+    working: u32,
     room: Room,
 }
 
@@ -145,6 +147,7 @@ pub(super) fn shrink(work: &Work<'_>) -> Shrunk {
 impl Standing {
     fn of(work: &Work<'_>, p: usize) -> Self {
         let (mut staying, mut idle, mut taken_back) = (0, 0, 0);
+        let mut working = 0;
         for (i, node) in nodes_of(work, p) {
             let back = keep::is_taken_back(work, i);
             if back && (node.drain.is_some() || node.lifecycle != Lifecycle::Ready) {
@@ -160,10 +163,12 @@ impl Standing {
                 staying += 1;
             }
             idle += u32::from(is_spare(work, i));
+            working += u32::from(matches!(node.busy, Busy::Working { .. }));
         }
         Self {
             staying,
             idle,
+            working,
             room: Room::of(work, p, taken_back),
         }
     }

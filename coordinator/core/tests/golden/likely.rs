@@ -147,12 +147,20 @@ fn holds(seed: u64) {
                 _ => 0,
             })
             .sum();
-        // Held ones count against the spare too, but stay beyond it.
-        let most = spare.max(held.remove(&pool.id).unwrap_or(0));
+        let mine = input
+            .nodes
+            .iter()
+            .filter(|n| n.pool.as_ref() == Some(&pool.id));
+        let working = mine
+            .filter(|n| matches!(n.busy, Busy::Working { .. }))
+            .count();
+        // Held ones count against the spare too, but stay beyond it: at most as many as work.
+        let most = spare.max(u32::try_from(working).unwrap());
+        let held = held.remove(&pool.id).unwrap_or(0);
         let beyond = kept.remove(&pool.id).unwrap_or(0);
         assert!(
-            beyond <= spare && beyond <= most,
-            "seed {seed}: {} keeps {beyond}, may {spare}",
+            beyond <= spare && held + beyond <= most,
+            "seed {seed}: {} keeps {beyond} and holds {held}, may {spare} and {most}",
             pool.id
         );
         assert!(

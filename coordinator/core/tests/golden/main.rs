@@ -1,6 +1,7 @@
 //! Field cases as scripts: each file in `cases/` builds a fleet, plans, and carries the plan it must give.
 
 mod engine;
+mod first_come;
 mod fleet;
 mod invariants;
 mod likely;
@@ -64,6 +65,7 @@ cases! {
     sc_86_kept_only_if_it_helps => "sc_86",
     sc_91_the_schedulers_rules => "sc_91",
     sc_98_the_zone_that_was_asked => "sc_98",
+    first_come_first_served => "first_come",
     gang_on_the_rack => "gang_on_the_rack",
     i8_an_impossible_gang_holds_nothing => "gang_impossible",
     hosts_that_are_away_are_named => "hosts_away",

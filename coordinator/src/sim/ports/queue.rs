@@ -67,7 +67,7 @@ impl DemandSource for Queue {
             }
             _ => {}
         }
-        let found = self.stage.lock().jobs.classes(self.hold);
+        let found = self.stage.lock().jobs.classes(self.hold, now);
         let mut reading = DemandReading {
             at: now,
             ..DemandReading::default()

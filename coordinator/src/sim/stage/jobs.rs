@@ -8,6 +8,7 @@ mod runs;
 use super::START;
 use crate::sim::trace::{Job, Trace};
 use drover_core::model::{Class, Constraints, Gang, Millis, Resources, Source, UnixMs};
+use drover_core::rules::waves;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -163,11 +164,20 @@ impl Jobs {
         u32::from(main) * job.units + u32::from(rest)
     }
 
-    /// What waits, as classes, in the order in which control keeps them.
-    pub(in crate::sim) fn classes(&self, hold: Millis) -> Vec<(Key, Class, Vec<String>)> {
-        let mut found: Vec<(Key, Class, Vec<String>)> = self
-            .waiting
-            .iter()
+    /// What waits, as classes, wave by wave, in the order in which control keeps them.
+    pub(in crate::sim) fn classes(
+        &self,
+        hold: Millis,
+        now: UnixMs,
+    ) -> Vec<(Key, Class, Vec<String>)> {
+        let apart = self.waiting.iter().flat_map(|(key, members)| {
+            let members: Vec<(Millis, usize)> = members.iter().copied().collect();
+            let wave = |(at, _): &(Millis, usize)| waves::wave(START.after(*at), now);
+            let apart = members.chunk_by(|a, b| wave(a) == wave(b));
+            let apart: Vec<_> = apart.map(|all| (key, all.to_vec())).collect();
+            apart
+        });
+        let mut found: Vec<(Key, Class, Vec<String>)> = apart
             .filter_map(|(key, members)| {
                 let (first, _) = members.first()?;
                 let count = members.iter().map(|(_, at)| self.units_of(*at, key)).sum();

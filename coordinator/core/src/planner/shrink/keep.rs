@@ -105,7 +105,14 @@ fn likely(look: &Look<'_, '_>) -> Option<Reason> {
         return None;
     }
     let wanted = anticipate::spare(look.work, look.pool).map_or(0, |(n, _)| n);
-    let keeps = anticipate::is_held(look.work, look.node) || look.standing.idle <= wanted;
+    // After a burst all that it used is idle and would be held: how many are wanted again, those that work tell best.
+    let held = anticipate::is_held(look.work, look.node);
+    let most = if held {
+        look.standing.working.max(wanted)
+    } else {
+        wanted
+    };
+    let keeps = look.standing.idle <= most;
     keeps.then(|| Reason::KeptForLikelyDemand {
         within: anticipate::boot(look.work, look.node),
     })
