@@ -432,6 +432,11 @@ fn own_ways() -> Vec<Way> {
             .beside(&["no_agents"])
             .says("2 members are more than the group's maximum 1")
             .mended_by("--max-size 2"),
+        // Its pool is in the config, with a maximum of 10.
+        wrong("low", "note", "max_below_config")
+            .group(|g| g.max = 5)
+            .says("below the 10 that its pool may have")
+            .mended_by("--max-size 10"),
         wrong("hook", "should", "launch_hook")
             .call("PutLifecycleHook", &hook(COMES, "ABANDON", "3600"))
             .says("wait ends an instance")

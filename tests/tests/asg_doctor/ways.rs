@@ -325,7 +325,13 @@ fn a_right_group_is_silent_and_each_wrong_one_is_found_alone_with_what_mends_it(
         .filter(there)
         .map(|way| (way.region, way.group.clone()))
         .collect();
-    let clinic = Clinic::start_in(&groups, scenario, "");
+    let low = ways.iter().find(|way| way.kind == Some("max_below_config"));
+    let low = low.expect("a group whose pool may have more");
+    let pool = format!(
+        "[[pool]]\nname = \"low\"\nkind = \"asg\"\nregion = \"{}\"\ngroup = \"{}\"\nmax = 10\n",
+        low.region, low.group.name
+    );
+    let clinic = Clinic::start_in(&groups, scenario, &pool);
     std::thread::scope(|threads| {
         for region in REGIONS {
             let here = ways.iter().filter(move |way| way.region == region);
