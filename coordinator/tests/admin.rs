@@ -434,7 +434,7 @@ fn bad_wishes_name_the_field_and_the_fix() {
         ),
         (
             "requests create --gpus 1 --pool nowhere",
-            &["pools", "nowhere"],
+            &["--pool", "nowhere"],
         ),
         ("requests create --name bad/name --gpus 1", &["name"]),
         ("tokens create --pool nowhere", &["pool", "nowhere"]),
