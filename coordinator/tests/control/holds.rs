@@ -460,3 +460,19 @@ async fn i11_bounded_retry_a_template_whose_nodes_are_never_ready_stops_its_pool
     rig.cycle().await;
     assert_eq!(rig.shown("big"), "served");
 }
+
+#[tokio::test]
+async fn a_miss_that_stopped_nothing_is_forgotten_without_a_word() {
+    let mut rig = Rig::new(&two_pools()).await;
+    rig.bystanders(40);
+    rig.ask_with("big", 2, GPUS, |spec| spec.pools = vec!["a".into()])
+        .await;
+    rig.cycle().await;
+    join_all(&rig, "a", 0).await;
+    rig.pass(Millis::minutes(16)).await;
+    assert_eq!(rig.cloud.asked(), 2, "placed anew");
+    rig.boot_all().await;
+    rig.cycle().await;
+    assert_eq!(rig.shown("big"), "served");
+    assert!(rig.events("pool_clear").await.is_empty());
+}

@@ -12,7 +12,7 @@ use crate::control::tx::Tx;
 use crate::ports::actuate::Way;
 use crate::records::{AssignmentTarget, LaunchRecord, LaunchState, NodeRecord, PoolRecord};
 use drover_core::model::{InstanceId, NodeId, PoolId};
-use drover_core::rules::launch::{Event, Stage, step};
+use drover_core::rules::launch::{Event, MISSES_TO_PAUSE, Stage, step};
 
 impl Control {
     /// Ties nodes that have enrolled to their instance and launch.
@@ -142,7 +142,7 @@ impl Control {
 
 /// A success clears the misses of a pool: one that joins may be as broken as one that does not.
 fn clear_misses(tx: &mut Tx, pool: &PoolId, settings: &mut PoolRecord) {
-    if settings.misses > 0 {
+    if settings.misses >= MISSES_TO_PAUSE {
         tx.event(Happening::PoolClear {
             pool: pool.clone(),
             why: "a node of it is ready".to_owned(),
