@@ -10,6 +10,7 @@ use crate::ports::store::{
     COMMIT_OPS, CommitError, Guard, Op, ReadError, Revision, Store, VALUE_BYTES,
 };
 use crate::records::{AuditRecord, EventRecord, Severity, keys};
+use drover_core::model::UnixMs;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -190,19 +191,7 @@ impl Journal {
             ops.push(Op::Delete(keys::numbered(keys::EVENT, dropped.seq)));
         }
         for (seq, happening) in (tail.next_event..).zip(&change.events) {
-            let told = happening.tell();
-            let record = EventRecord {
-                seq,
-                at: now,
-                kind: told.kind.to_owned(),
-                subject: told.subject,
-                what: told.what.to_owned(),
-                message: told.message,
-                severity: told.severity,
-                launch: told.launch,
-                requests: told.requests,
-                names: told.names,
-            };
+            let record = written(seq, now, happening);
             ops.push(put(keys::numbered(keys::EVENT, seq), &record)?);
             fresh.push(Arc::new(record));
         }
@@ -331,6 +320,23 @@ fn put<T: Serialize>(key: String, value: &T) -> Result<Op, CommitError> {
         )));
     }
     Ok(Op::Put(key, bytes))
+}
+
+/// What is kept of something that happened.
+fn written(seq: u64, at: UnixMs, happening: &Happening) -> EventRecord {
+    let told = happening.tell();
+    EventRecord {
+        seq,
+        at,
+        kind: told.kind.to_owned(),
+        subject: told.subject,
+        what: told.what.to_owned(),
+        message: told.message,
+        severity: told.severity,
+        launch: told.launch,
+        requests: told.requests,
+        names: told.names,
+    }
 }
 
 #[cfg(test)]

@@ -39,19 +39,7 @@ fn events_are_logged_as_serious_as_they_are_and_on_one_line() {
         .finish();
     tracing::subscriber::with_default(subscriber, || {
         for happening in all {
-            let told = happening.tell();
-            log(&EventRecord {
-                seq: 7,
-                at: drover_core::model::UnixMs(0),
-                kind: told.kind.to_owned(),
-                subject: told.subject,
-                what: told.what.to_owned(),
-                message: told.message,
-                severity: told.severity,
-                launch: told.launch,
-                requests: told.requests,
-                names: told.names,
-            });
+            log(&written(7, UnixMs(0), &happening));
         }
     });
     let text = String::from_utf8(page.0.lock().expect("lock").clone()).expect("text");
